@@ -24,7 +24,8 @@ constexpr std::array<AxiomDescription, 8> kActivationsAxioms = {{
      "Definitions."},
     {"leaky relu by relu",
      "leaky-relu(x) = Relu(x) + a (x - Relu(x)), likewise with a tensor of slopes",
-     "x - Relu(x) = min(x, 0), and one of the two terms is 0."},
+     "x - Relu(x) = min(x, 0), and one of the two terms is 0. The slopes are finite for every "
+     "input."},
     {"leaky relu as an extreme",
      "max(x, a x) = Relu(x) + a (x - Relu(x)) for a <= 1, a Relu(x) + (x - Relu(x)) for a >= 1; "
      "min the other way round",

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <string>
@@ -25,6 +24,7 @@ namespace {
 using axioms_test::kTrue;
 using axioms_test::Pair;
 using axioms_test::ParseExpression;
+using axioms_test::ProgramsToDraw;
 
 /// The program with the root of a new input added to every float input. The sum is NaN where the
 /// new input is negative.
@@ -59,30 +59,13 @@ std::vector<HostValue> Inputs(Rng& rng, const Graph& graph) {
   return inputs;
 }
 
-/// Every float value of the program as an output.
-Graph WithAllValues(const Graph& graph) {
-  GraphBuilder builder;
-  for (const Node& node : graph.nodes()) {
-    const int32_t copy = *builder.CopyNode(node, node.inputs);
-    for (size_t k = 0; k < node.outputs.size(); ++k) {
-      if (IsFloat(node.outputs[k].dtype) && !IsConstant(node))
-        builder.Output(Cat(copy, ".", k), {copy, static_cast<int32_t>(k)});
-    }
-  }
-  return *builder.Build();
-}
-
 /// Doubles may not show where some value is undefined: it is infinite, a function of it may be, or
 /// it is what rounding left of zero.
 bool IsFragile(const Graph& graph, const std::vector<HostValue>& inputs) {
-  const auto values = Evaluate(WithAllValues(graph), inputs);
-  EXPECT_TRUE(values.ok()) << values.status();
-  for (const HostValue& value : *values) {
-    for (const double v : value.scalars) {
-      if (std::abs(v) > 1e4 || (v != 0 && std::abs(v) < 1e-9)) return true;
-    }
-  }
-  return false;
+  const auto fragile = axioms_test::HasValue(
+      graph, inputs, [](double v) { return std::abs(v) > 1e4 || (v != 0 && std::abs(v) < 1e-9); });
+  EXPECT_TRUE(fragile.ok()) << fragile.status();
+  return *fragile;
 }
 
 /// Rounding decides whether computed numbers are equal.
@@ -103,12 +86,6 @@ int64_t Unlike(const Graph& f, const Graph& g, const std::vector<HostValue>& inp
     if (!(std::abs(x - y) <= tolerance * std::max(1.0, std::abs(x)))) ++unlike;
   }
   return unlike;
-}
-
-/// Random programs to draw: more for long runs.
-uint64_t Programs(uint64_t usual) {
-  const char* const programs = std::getenv("MENDEL_AXIOM_PROGRAMS");
-  return programs != nullptr ? std::strtoull(programs, nullptr, 10) : usual;
 }
 
 class AxiomDomains : public ::testing::TestWithParam<Pair> {};
@@ -134,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(True, AxiomDomains, ::testing::ValuesIn(kTrue));
 TEST(AxiomDomains, AreKeptOfRandomExpressions) {
   constexpr uint64_t kSeed = 40000;
   std::cout << "seed " << kSeed << "\n";
-  const uint64_t count = Programs(2000);
+  const uint64_t count = ProgramsToDraw(2000);
   int checked = 0;
   for (uint64_t k = 0; k < count && !HasFailure(); ++k) {
     Rng rng(kSeed + k);

@@ -250,6 +250,23 @@ class Sampler {
   std::vector<ValueId> values_;
 };
 
+/// The program with every float value as an output.
+Graph WithAllValues(const Graph& graph) {
+  GraphBuilder builder;
+  std::vector<int32_t> where;
+  for (const Node& node : graph.nodes()) {
+    std::vector<ValueId> operands;
+    for (ValueId input : node.inputs)
+      operands.push_back({where[static_cast<size_t>(input.node)], input.output});
+    where.push_back(*builder.CopyNode(node, operands));
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      if (IsFloat(node.outputs[k].dtype))
+        builder.Output(Cat(where.back(), ".", k), {where.back(), static_cast<int32_t>(k)});
+    }
+  }
+  return *builder.Build();
+}
+
 }  // namespace
 
 Graph ParseExpression(std::string_view text) { return Translator(text).Parse(); }
@@ -282,6 +299,21 @@ Graph RandomVariant(Rng& rng, const Graph& graph) {
   auto variant = builder.Build();
   MENDEL_CHECK(variant.ok());
   return *std::move(variant);
+}
+
+absl::StatusOr<bool> HasValue(const Graph& graph, const std::vector<HostValue>& inputs,
+                              const std::function<bool(double)>& is) {
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> values,
+                          Evaluate(WithAllValues(graph), inputs));
+  for (const HostValue& value : values) {
+    if (std::any_of(value.scalars.begin(), value.scalars.end(), is)) return true;
+  }
+  return false;
+}
+
+uint64_t ProgramsToDraw(uint64_t usual) {
+  const char* const programs = std::getenv("MENDEL_AXIOM_PROGRAMS");
+  return programs != nullptr ? std::strtoull(programs, nullptr, 10) : usual;
 }
 
 }  // namespace mendel::axioms_test

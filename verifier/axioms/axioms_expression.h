@@ -2,9 +2,14 @@
 #ifndef MENDEL_VERIFIER_AXIOMS_AXIOMS_EXPRESSION_H_
 #define MENDEL_VERIFIER_AXIOMS_AXIOMS_EXPRESSION_H_
 
+#include <cstdint>
+#include <functional>
 #include <string_view>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "base/random.h"
+#include "graph/evaluate.h"
 #include "graph/graph.h"
 
 namespace mendel::axioms_test {
@@ -23,6 +28,13 @@ Graph RandomExpression(Rng& rng);
 /// `graph` with one operator, literal, order of operands or axis replaced by another of its kind;
 /// now and then equal to it.
 Graph RandomVariant(Rng& rng, const Graph& graph);
+
+/// True when some float value of `graph` fits `is`, for these inputs. Errors of Evaluate.
+absl::StatusOr<bool> HasValue(const Graph& graph, const std::vector<HostValue>& inputs,
+                              const std::function<bool(double)>& is);
+
+/// Random programs to draw: `usual`, or more for long runs (MENDEL_AXIOM_PROGRAMS).
+uint64_t ProgramsToDraw(uint64_t usual);
 
 }  // namespace mendel::axioms_test
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <set>
@@ -24,6 +23,7 @@ using axioms_test::kFalse;
 using axioms_test::kTrue;
 using axioms_test::Pair;
 using axioms_test::ParseExpression;
+using axioms_test::ProgramsToDraw;
 
 Graph Canonical(const Graph& graph, WeightMode weights = WeightMode::kSymbolic,
                 std::map<std::string, int>* used = nullptr) {
@@ -44,34 +44,12 @@ std::vector<HostValue> Inputs(Rng& rng, const Graph& graph) {
   return inputs;
 }
 
-/// The program with every float value as an output.
-Graph WithAllValues(const Graph& graph) {
-  GraphBuilder builder;
-  std::vector<int32_t> where;
-  for (const Node& node : graph.nodes()) {
-    std::vector<ValueId> operands;
-    for (ValueId input : node.inputs)
-      operands.push_back({where[static_cast<size_t>(input.node)], input.output});
-    where.push_back(*builder.CopyNode(node, operands));
-    for (size_t k = 0; k < node.outputs.size(); ++k) {
-      if (IsFloat(node.outputs[k].dtype))
-        builder.Output(Cat(where.back(), ".", k), {where.back(), static_cast<int32_t>(k)});
-    }
-  }
-  return *builder.Build();
-}
-
 /// All values of the program are small: axioms promise nothing where values are infinite, and
 /// exponentials of large ones are.
 bool AllSmall(const Graph& graph, const std::vector<HostValue>& inputs) {
-  const auto values = Evaluate(WithAllValues(graph), inputs);
-  if (!values.ok()) return false;
-  for (const HostValue& value : *values) {
-    for (double v : value.scalars) {
-      if (!(std::abs(v) < 100)) return false;
-    }
-  }
-  return true;
+  const auto large =
+      axioms_test::HasValue(graph, inputs, [](double v) { return !(std::abs(v) < 100); });
+  return large.ok() && !*large;
 }
 
 /// Largest relative difference of the outputs, where those of `f` are finite.
@@ -214,12 +192,6 @@ TEST(Canonicalize, IsIdempotentAndDeterministic) {
   }
 }
 
-/// Random programs to draw: more for long runs.
-uint64_t Programs(uint64_t usual) {
-  const char* const programs = std::getenv("MENDEL_AXIOM_PROGRAMS");
-  return programs != nullptr ? std::strtoull(programs, nullptr, 10) : usual;
-}
-
 TEST(Canonicalize, KeepsTheValueOfRandomGraphs) {
   constexpr uint64_t kSeed = 11;
   std::cout << "seed " << kSeed << "\n";
@@ -240,7 +212,7 @@ TEST(Canonicalize, KeepsTheValueOfRandomExpressions) {
   constexpr uint64_t kSeed = 1000;
   std::cout << "seed " << kSeed << "\n";
   std::map<std::string, int> used;
-  const uint64_t count = Programs(3000);
+  const uint64_t count = ProgramsToDraw(3000);
   for (uint64_t k = 0; k < count; ++k) {
     Rng rng(kSeed + k);
     const Graph graph = axioms_test::RandomExpression(rng);
@@ -277,7 +249,7 @@ int64_t Wrong(const Graph& f, const Graph& g, const std::vector<HostValue>& inpu
 
 TEST(Canonicalize, ProvesNoDifferentVariantEqual) {
   constexpr uint64_t kSeed = 500000;
-  const uint64_t count = Programs(3000);
+  const uint64_t count = ProgramsToDraw(3000);
   int proven = 0, changed = 0;
   for (uint64_t k = 0; k < count && !HasFailure(); ++k) {
     Rng rng(kSeed + k);

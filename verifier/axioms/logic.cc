@@ -26,9 +26,10 @@ constexpr std::array<AxiomDescription, 9> kLogicAxioms = {{
      "The definitions; at x = y both agree. The branch of a true comparison is defined."},
     {"where as leaky relu",
      "(x < 0 ? a x : x) = (0 < x ? x : a x) = Relu(x) + a (x - Relu(x)); abs(x) for a = -1",
-     "Case distinction; both are 0 at 0."},
+     "Case distinction; both are 0 at 0. A slope that is no literal is finite for every input."},
     {"where at zero", "(0 < x ? y : z) = (x < 0 ? z : y), where y and z are 0 at x = 0",
-     "The conditions differ at x = 0 alone, where both branches are 0."},
+     "The conditions differ at x = 0 alone, where both branches are 0; their other factors are "
+     "finite for every input."},
     {"where of equal branches or a known condition",
      "(c ? x : x) = x, (true ? x : y) = x, (not c ? x : y) = (c ? y : x)",
      "The definition of where."},
