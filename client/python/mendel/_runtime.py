@@ -33,7 +33,7 @@ class LoadedPlan:
     """A compiled plan. Threads may share it: its runs take place one after the other, and the interpreter's lock is released meanwhile.
     Load the plan once a thread to run side by side.
 
-    Of a bundle, the shapes of a run's inputs choose the member, which is compiled at its first use; `inputs` and `outputs` describe the
+    The shapes of a run's inputs choose the member of a bundle, which is compiled at its first use. `inputs` and `outputs` describe the
     member that ran last (first: member 0)."""
 
     def __init__(self, path: PathLike, threads: int = 0, library: Optional[PathLike] = None):
