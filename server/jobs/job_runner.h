@@ -8,10 +8,9 @@
 // files.
 //
 // A worker that is killed from outside is started again (max_attempts). A worker that crashes,
-// exceeds its memory, hangs beyond its wall time or floods its
-// pipes fails only its own job, with a reason and a reproduction bundle. Jobs of a stopped
-// runner return to the queue (JobStore::Release); jobs of a killed one return when their leases
-// end.
+// exceeds its memory, hangs beyond its wall time or floods its pipes fails only its own job, with a
+// reason and a reproduction bundle. Jobs of a stopped runner return to the queue
+// (JobStore::Release); jobs of a killed one return when their leases end.
 #ifndef MENDEL_SERVER_JOBS_JOB_RUNNER_H_
 #define MENDEL_SERVER_JOBS_JOB_RUNNER_H_
 
