@@ -1,5 +1,5 @@
-// The parts that both C interfaces share (mendel.h, client/c_api/mendel_optimizer.h): errors and plan
-// handles.
+// The parts that both C interfaces share (mendel.h, client/c_api/mendel_optimizer.h): errors and
+// plan handles.
 #ifndef MENDEL_RUNTIME_C_API_SUPPORT_H_
 #define MENDEL_RUNTIME_C_API_SUPPORT_H_
 
