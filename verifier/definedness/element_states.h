@@ -43,7 +43,8 @@ class ElementStates {
   EventTable& events() { return events_; }
 
  private:
-  struct Operands;
+  /// Values of so few elements are identified by how they are made, others by their number.
+  static constexpr int64_t kMostExpanded = 1 << 16;
 
   absl::Status ComputeNode(int32_t node);
   bool IsPlain(const NumberedNode& node);
@@ -58,6 +59,7 @@ class ElementStates {
   /// Output 0 of a node by one slice along each dimension that all operands are alike in; nothing
   /// where an event depends on the position.
   std::optional<ElementState> ComputeBySlices(const NumberedNode& node);
+  static std::vector<Box> WholeReads(const NumberedNode& node);
   std::vector<Extended> Evaluate(const NumberedNode& node, int output, const Box& box,
                                  const std::vector<Box>& reads, const Attributes& attrs);
   /// Elements in `box` of operand `k`.
