@@ -24,7 +24,6 @@
 #include "verifier/compare.h"
 #include "verifier/constants.h"
 #include "verifier/regions/explain_regions.h"
-#include "verifier/witness/witness_pair.h"
 
 namespace mendel {
 namespace {

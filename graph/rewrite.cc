@@ -80,17 +80,25 @@ absl::Status InlineAt(const Graph& graph, const Subprogram& place, const Graph& 
   return absl::OkStatus();
 }
 
+double Flops(const Graph& graph, int32_t node) {
+  return WithView(graph, node,
+                  [&](const NodeView& view) { return CostOf(*graph.node(node).op, view).flops; });
+}
+
 }  // namespace
 
 double RunTimeFlops(const Graph& graph) {
-  const std::vector<bool> constant = ConstantExpressions(graph);
   double flops = 0;
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    const Node& node = graph.nodes()[i];
-    if (constant[i] || IsInput(node)) continue;
-    flops += WithView(graph, static_cast<int32_t>(i),
-                      [&](const NodeView& view) { return CostOf(*node.op, view).flops; });
+  for (int32_t i = 0; i < static_cast<int32_t>(graph.nodes().size()); ++i) {
+    if (!graph.constant()[static_cast<size_t>(i)] && !IsInput(graph.node(i)))
+      flops += Flops(graph, i);
   }
+  return flops;
+}
+
+double TotalFlops(const Graph& graph) {
+  double flops = 0;
+  for (int32_t i = 0; i < static_cast<int32_t>(graph.nodes().size()); ++i) flops += Flops(graph, i);
   return flops;
 }
 

@@ -26,6 +26,9 @@ inline std::vector<bool> ConstantExpressions(const Graph& graph) { return graph.
 /// plan is loaded.
 double RunTimeFlops(const Graph& graph);
 
+/// Textbook arithmetic of all nodes, in floating-point operations.
+double TotalFlops(const Graph& graph);
+
 /// Completes `nodes` to a subprogram; InvalidArgument when they are not convex or hold an Input.
 absl::StatusOr<Subprogram> MakeSubprogram(const Graph& graph, std::vector<int32_t> nodes);
 

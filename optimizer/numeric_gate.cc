@@ -9,6 +9,7 @@
 #include "base/deadline.h"
 #include "base/status.h"
 #include "graph/evaluate.h"
+#include "graph/rewrite.h"
 #include "runtime/allowed_error.h"
 
 namespace mendel {
@@ -68,16 +69,6 @@ std::vector<std::vector<Tensor>> EdgeInputs(const std::vector<Tensor>& random) {
     cases[3][k] = Tensor::FromDoubles(random[k].type(), one_hot);
   }
   return cases;
-}
-
-double TotalFlops(const Graph& graph) {
-  double flops = 0;
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    flops += WithView(graph, static_cast<int32_t>(i), [&](const NodeView& view) {
-      return CostOf(*graph.nodes()[i].op, view).flops;
-    });
-  }
-  return flops;
 }
 
 absl::StatusOr<std::vector<std::vector<Tensor>>> MakeInputs(const Graph& graph,

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "graph/evaluate.h"
+#include "graph/rewrite.h"
 #include "verifier/witness/float_noise.h"
 #include "verifier/witness/witness_inputs.h"
 #include "verifier/witness/witness_pair.h"

@@ -9,6 +9,7 @@
 
 #include "base/parallel.h"
 #include "base/status.h"
+#include "graph/rewrite.h"
 #include "verifier/regions/exact_classes.h"
 #include "verifier/witness/float_noise.h"
 #include "verifier/witness/witness_inputs.h"

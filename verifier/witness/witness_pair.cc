@@ -148,16 +148,6 @@ absl::StatusOr<Graph> RestrictPair(const Graph& joint, const std::vector<OutputB
   return RestrictToBoxes(joint, both);
 }
 
-double TotalFlops(const Graph& graph) {
-  double flops = 0;
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    const Node& node = graph.nodes()[i];
-    flops += WithView(graph, static_cast<int32_t>(i),
-                      [&](const NodeView& view) { return CostOf(*node.op, view).flops; });
-  }
-  return flops;
-}
-
 double BitsLost(const Graph& graph) {
   std::vector<double> lost;
   for (size_t i = 0; i < graph.nodes().size(); ++i) {

@@ -27,9 +27,6 @@ bool OnlyConstantsDiffer(const Graph& f, const Graph& g);
 /// f and of g.
 absl::StatusOr<Graph> RestrictPair(const Graph& joint, const std::vector<OutputBox>& boxes);
 
-/// Floating-point operations of one evaluation.
-double TotalFlops(const Graph& graph);
-
 /// About how many bits radii of balls grow by more than values do, on the way from inputs to
 /// outputs where that is most.
 double BitsLost(const Graph& graph);
