@@ -222,7 +222,8 @@ void AddOptimizeSettings(CLI::App& app, OptimizeSettings& settings) {
                  "unlike layers and their arithmetic")
       ->capture_default_str();
   app.add_option("--certify-limit", settings.certify_limit,
-                 "Time for the certificate; auto: three times what the arithmetic needs")
+                 "Time for the certificate; auto: three times what the arithmetic needs, and no "
+                 "limit for a baseline without mutants")
       ->capture_default_str();
   app.add_option("--search", settings.search, "Search method: beam or egraph")
       ->check(CLI::IsMember({"beam", "egraph"}))

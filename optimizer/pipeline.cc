@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -16,6 +17,9 @@
 
 namespace mendel {
 namespace {
+
+/// A search that follows a refused plan has what is left of the budget, and at least this share.
+constexpr double kLeastShareOfASecondSearch = 0.05;
 
 /// Runs `step`, notes its seconds under `phase` and reports its beginning to the watcher.
 template <class Step>
@@ -222,6 +226,10 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
     careful.search.baseline_only = options.numerics == Numerics::kStrict;
     careful.numerics = NextStricter(*backend, options.numerics);
     careful.refuse_int8 = true;
+    // Measurements are stored, so that a search with little time left still chooses well.
+    careful.search.budget_seconds =
+        std::max(options.search.budget_seconds - clock.Seconds(),
+                 kLeastShareOfASecondSearch * options.search.budget_seconds);
     MENDEL_ASSIGN_OR_RETURN(OptimizeResult second, Optimize(original, careful, cache));
     const std::string notice =
         careful.search.baseline_only
