@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -118,11 +119,15 @@ class Evaluation {
     });
   }
 
-  /// Classes of the elements that have no finite enclosure.
+  /// Classes of the elements that have no finite enclosure, and truth values that enclosures leave
+  /// open: no comparison of NaN holds.
   void Bound(const Node& node, const NodeView& view, int output, Value& value) const {
+    const TensorType& type = view.outputs[static_cast<size_t>(output)];
+    const bool is_bool = type.dtype == DType::kBool && !value.balls.balls.empty();
     std::vector<int64_t> open;
-    for (int64_t i = 0; i < NumElements(view.outputs[static_cast<size_t>(output)]); ++i) {
-      if (!value.balls.At(i).IsFinite()) open.push_back(i);
+    for (int64_t i = 0; i < NumElements(type); ++i) {
+      const Ball ball = value.balls.At(i);
+      if (is_bool ? !ball.IsExact() : !ball.IsFinite()) open.push_back(i);
     }
     if (const auto domain = DomainOf(node.op->name)) {
       const BallValue& operand = ValueOf(node.inputs[0]).balls;
@@ -135,7 +140,9 @@ class Evaluation {
     }
     if (open.empty()) return;
     if (node.op->opaque || node.op->meaning.extended == nullptr) {
-      for (const int64_t i : open) value.unbounded[i] = kAllKinds;
+      for (const int64_t i : open) {
+        if (!is_bool) value.unbounded[i] = kAllKinds;
+      }
       return;
     }
     EventTable events;
@@ -161,7 +168,12 @@ class Evaluation {
     node.op->meaning.extended(Reader<Extended>(arithmetic, operands), view, output, result);
     for (const int64_t i : open) {
       const Extended& element = result[static_cast<size_t>(i)];
-      value.unbounded[i] = element.events == 0 ? element.kinds : kAllKinds;
+      if (!is_bool) {
+        value.unbounded[i] = element.events == 0 ? element.kinds : kAllKinds;
+      } else if (element.events == 0 && std::has_single_bit(element.kinds)) {
+        value.balls.balls[static_cast<size_t>(i)] =
+            Ball::FromInt(element.kinds == kZeroKind ? 0 : 1);
+      }
     }
   }
 
