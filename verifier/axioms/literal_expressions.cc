@@ -1,13 +1,18 @@
 // Expressions of literals alone, as exporters leave them in a graph: Sqrt(80), Div(1, 3).
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/status.h"
+#include "graph/evaluate.h"
 #include "verifier/axioms/exact.h"
 #include "verifier/axioms/rules.h"
+#include "verifier/axioms/signs.h"
 
 namespace mendel {
 namespace {
@@ -24,8 +29,11 @@ constexpr std::array<AxiomDescription, 3> kExpressionAxioms = {{
 
 /// Operators of an expression that are followed.
 constexpr int kDepth = 6;
-/// A sum may lose so much of its larger operand: more would be a difference of roundings.
+/// A sum is at least this share of its absolute operands' sum: less would be a difference of
+/// roundings.
 constexpr double kLeastOfSum = 0.5;
+/// Larger tensors are weights, which a refit folds.
+constexpr int64_t kMostLiterals = 1 << 14;
 
 /// The constant that a literal stands for where it is the dtype's nearest number to it.
 double Meant(const Terms& t, ValueId v, double literal) {
@@ -33,37 +41,61 @@ double Meant(const Terms& t, ValueId v, double literal) {
   return t.MayRound() && literal == RoundTo(t.dtype(v), kPi) ? kPi : literal;
 }
 
-std::optional<double> OfTwo(std::string_view op, double x, double y) {
-  if (op == "Mul") return x * y;
-  if (op == "Div") return x / y;
-  if (op == "Pow" && x > 0) return std::pow(x, y);
-  if (op != "Add" && op != "Sub") return std::nullopt;
-  const double sum = op == "Add" ? x + y : x - y;
-  if (std::abs(sum) < kLeastOfSum * std::max(std::abs(x), std::abs(y))) return std::nullopt;
-  return sum;
+constexpr std::array<std::string_view, 14> kFollowed = {
+    "Add", "Div",        "Exp",     "Expand", "Identity", "Mul",  "Neg",
+    "Pow", "Reciprocal", "Reshape", "Sqrt",   "Sub",      "Tile", "Transpose"};
+
+/// The absolute numbers.
+HostValue Magnitudes(const HostValue& value) {
+  HostValue result = value;
+  for (double& number : result.scalars) number = std::abs(number);
+  return result;
 }
 
-std::optional<double> OfOne(std::string_view op, double x) {
-  if (op == "Neg") return -x;
-  if (op == "Reciprocal") return 1 / x;
-  if (op == "Sqrt" && x >= 0) return std::sqrt(x);
-  if (op == "Exp") return std::exp(x);
-  return std::nullopt;
-}
-
-/// The number that an expression of literals is, in double precision; nothing where it is not
-/// finite.
-std::optional<double> NumberOf(const Terms& t, ValueId v, int depth = kDepth) {
-  if (const std::optional<double> number = t.Scalar(v)) return Meant(t, v, *number);
-  const size_t operands = t.node(v).inputs.size();
-  if (depth == 0 || !t.shape(v).empty() || !IsFloat(t.dtype(v)) || operands < 1 || operands > 2)
+/// The numbers that an expression of literals is, in double precision; nothing where one is not
+/// finite or the difference of larger ones.
+std::optional<HostValue> NumbersOf(const Terms& t, ValueId v, int depth = kDepth) {
+  if (!IsFloat(t.dtype(v)) || NumElements(t.type(v)) > kMostLiterals) return std::nullopt;
+  if (IsConstantTerm(t, v)) {
+    if (!IsKnown(t.node(v), t.weights())) return std::nullopt;
+    HostValue literals = HostValue::FromTensor(ConstantValue(t.node(v)));
+    for (double& literal : literals.scalars) literal = Meant(t, v, literal);
+    return literals;
+  }
+  const Node& node = t.node(v);
+  const std::string_view op = node.op->name;
+  if (depth == 0 || node.inputs.empty() ||
+      std::find(kFollowed.begin(), kFollowed.end(), op) == kFollowed.end())
     return std::nullopt;
-  const std::optional<double> x = NumberOf(t, t.in(v, 0), depth - 1);
-  const std::optional<double> y = operands == 2 ? NumberOf(t, t.in(v, 1), depth - 1) : x;
-  if (!x.has_value() || !y.has_value()) return std::nullopt;
-  const std::string_view op = t.node(v).op->name;
-  const std::optional<double> number = operands == 2 ? OfTwo(op, *x, *y) : OfOne(op, *x);
-  return number.has_value() && std::isfinite(*number) ? number : std::nullopt;
+  std::vector<HostValue> values;
+  std::vector<const HostValue*> operands;
+  for (const ValueId input : node.inputs) {
+    std::optional<HostValue> value = NumbersOf(t, input, depth - 1);
+    if (!value.has_value()) return std::nullopt;
+    values.push_back(*std::move(value));
+  }
+  for (const HostValue& value : values) operands.push_back(&value);
+  const std::vector<TensorType> types = t.InputTypes(v);
+  const NodeView view{types, node.attrs, node.outputs};
+  HostValue result = std::move(EvaluateNode(*node.op, view, operands)[0]);
+  const auto is_finite = [](double number) { return std::isfinite(number); };
+  if (!std::all_of(result.scalars.begin(), result.scalars.end(), is_finite)) return std::nullopt;
+  if (op == "Add" || op == "Sub") {
+    for (HostValue& value : values) value = Magnitudes(value);
+    const OpDefinition& add = *FindOp("Add");
+    const HostValue sums = std::move(EvaluateNode(add, view, operands)[0]);
+    for (size_t i = 0; i < sums.scalars.size(); ++i) {
+      if (std::abs(result.scalars[i]) < kLeastOfSum * sums.scalars[i]) return std::nullopt;
+    }
+  }
+  return result;
+}
+
+/// The number of a scalar expression.
+std::optional<double> NumberOf(const Terms& t, ValueId v) {
+  if (!t.shape(v).empty()) return std::nullopt;
+  const std::optional<HostValue> numbers = NumbersOf(t, v);
+  return numbers.has_value() ? std::optional(numbers->scalars[0]) : std::nullopt;
 }
 
 std::optional<ValueId> RootOfLiteral(Terms& t, ValueId v) {
@@ -105,16 +137,23 @@ std::optional<ValueId> FactorsOfExpression(Terms& t, ValueId v) {
   return std::nullopt;
 }
 
+/// Also for tensors: each element is a literal.
 std::optional<ValueId> LiteralOfExpression(Terms& t, ValueId v) {
   if (!t.MayRoundIn(v)) return std::nullopt;
   for (size_t k = 0; k < 2; ++k) {
     const ValueId e = t.in(v, k);
-    if (!IsExpression(t, e) || NumberOf(t, t.in(v, 1 - k)).has_value()) continue;
-    const double number = RoundTo(t.dtype(e), *NumberOf(t, e));
-    if (number == 0 || !std::isfinite(number)) continue;
-    t.Use(Cat("literal ", number));
+    if (IsConstantTerm(t, e)) continue;
+    std::optional<HostValue> numbers = NumbersOf(t, e);
+    if (!numbers.has_value() || NumbersOf(t, t.in(v, 1 - k)).has_value()) continue;
+    for (double& number : numbers->scalars) number = RoundTo(t.dtype(e), number);
+    const auto is_literal = [](double number) { return number != 0 && std::isfinite(number); };
+    if (!std::all_of(numbers->scalars.begin(), numbers->scalars.end(), is_literal)) continue;
+    numbers->type = t.type(e);
+    const Tensor literal = numbers->ToTensor();
+    t.Use(t.shape(e).empty() ? Cat("literal ", numbers->scalars[0])
+                             : Cat("literal ", TypeString(t.type(e))));
     std::vector<ValueId> inputs = t.node(v).inputs;
-    inputs[k] = t.Literal(t.dtype(e), number);
+    inputs[k] = t.Constant(literal, "");
     return t.Op(t.node(v).op->name, std::move(inputs), Attributes(t.node(v).attrs));
   }
   return std::nullopt;
