@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "graph/restrict.h"
+#include "graph/rewrite.h"
 #include "verifier/axioms/axioms.h"
 #include "verifier/axioms/canonical_pair.h"
 #include "verifier/certify/full_certify.h"
@@ -39,6 +40,9 @@ constexpr double kFirstWitnessShare = 0.6;
 constexpr double kOnlyWitnessShare = 0.85;
 /// Weights that are farther apart are not one weight folded in two ways.
 constexpr double kMostUlpsOfFolding = 1e4;
+/// An output of so few elements costs little more than one of them, behind so much work.
+constexpr int64_t kFewElements = 4096;
+constexpr double kCostlyFlops = 1e9;
 /// Boxes for which a witness is sought.
 constexpr size_t kMaxWitnessedBoxes = 64;
 constexpr std::string_view kOutOfTime = "out of time";
@@ -191,7 +195,12 @@ class Comparison {
     witness.deadline =
         look_.far_apart ? Within(options_.verifier.deadline, kWitnessSecondsFar, kOnlyWitnessShare)
                         : Within(options_.verifier.deadline, kWitnessSeconds, kFirstWitnessShare);
-    auto answers = FindWitnesses(a_, b, {&*look_.suspect, 1}, witness);
+    WitnessQuery query = *look_.suspect;
+    // Which element shows the difference best is seen for all at the price of one.
+    const Shape& shape = report_.outputs[static_cast<size_t>(query.output)].shape;
+    if (NumElements(shape) <= kFewElements && TotalFlops(a_) > kCostlyFlops)
+      query.box = Box::Whole(shape);
+    auto answers = FindWitnesses(a_, b, {&query, 1}, witness);
     if (absl::IsUnimplemented(answers.status()) || absl::IsDeadlineExceeded(answers.status()))
       return absl::OkStatus();
     MENDEL_RETURN_IF_ERROR(answers.status());

@@ -47,9 +47,11 @@ constexpr int kUnseenGap = 60;
 constexpr size_t kMostUndefined = 6;
 constexpr double kUndefinedFlops = 2e8;
 constexpr int kUndefinedBits = 128;
-/// Runs of noise, and the work from which on one is enough.
+/// Runs of noise. From so much work on one run is enough: an element counts with at least the
+/// median noise of its output.
 constexpr int kNoiseRuns = 3;
 constexpr double kCostlyNoise = 1e9;
+constexpr int64_t kLeastOfMedian = 16;  ///< elements of an output for which one run suffices
 /// Runs for one element, and elements that are looked at so.
 constexpr int kCloseNoiseRuns = 24;
 constexpr int kNoiseLooks = 8;
@@ -104,6 +106,14 @@ int FirstPrecision(const Graph& pairs, double score) {
   return static_cast<int>(std::ceil(bits / kStep)) * kStep;
 }
 
+void RaiseToMedian(std::vector<double>& noise) {
+  if (noise.empty()) return;
+  std::vector<double> sorted = noise;
+  const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  for (double& value : noise) value = std::max(value, *middle);
+}
+
 /// The state of one query.
 struct State {
   const WitnessQuery* query = nullptr;
@@ -113,6 +123,7 @@ struct State {
   bool tried = true;
   double largest_score = 0;
   double hidden_gap = 0;  ///< the largest that rounding hides
+  double hidden_score = 0;
   int not_numbers = 0;
   std::vector<std::pair<Inputs, int64_t>> undefined;  ///< elements that one side may not define
   int enclosures = 0;
@@ -220,14 +231,18 @@ class Search {
         state.undefined.emplace_back(inputs, gap.undefined);
       state.largest_score = std::max(state.largest_score, gap.score);
       if (gap.score == 0 || (!state.tried && gap.score <= state.gap.score)) continue;
+      const bool costly = TotalFlops(pairs) > kCostlyNoise;
+      // Gaps that are no larger than one which noise hides are not worth its evaluation.
+      if (costly && gap.score <= state.hidden_score) continue;
       if (noise.empty()) {
-        const double flops = TotalFlops(pairs);
-        const int runs = flops > kCostlyNoise ? 1 : kNoiseRuns;
-        flops_ += 3 * runs * flops;
+        const bool once = costly && NumElements(f.type) >= kLeastOfMedian;
+        const int runs = once ? 1 : kNoiseRuns;
+        flops_ += 3 * runs * TotalFlops(pairs);
         MENDEL_ASSIGN_OR_RETURN(noise, FloatNoise(pairs, *inputs, values, options_.seed, runs));
+        if (costly) std::for_each(noise.begin(), noise.end(), &RaiseToMedian);
       }
       VisibleGap visible = LargestVisibleGap(f, g, noise[2 * k], noise[2 * k + 1]);
-      for (int look = 0; look < kNoiseLooks && visible.gap.score > 0; ++look) {
+      for (int look = 0; !costly && look < kNoiseLooks && visible.gap.score > 0; ++look) {
         MENDEL_ASSIGN_OR_RETURN(const auto closer, NoiseOf(state, inputs, visible.gap.element));
         const size_t at = static_cast<size_t>(visible.gap.element);
         const bool stays =
@@ -241,6 +256,7 @@ class Search {
       }
       if (visible.gap.score == 0) {
         state.hidden_gap = std::max(state.hidden_gap, std::abs(gap.f - gap.g));
+        state.hidden_score = std::max(state.hidden_score, gap.score);
         continue;
       }
       if (!state.tried && visible.gap.score <= state.gap.score) continue;
@@ -259,11 +275,9 @@ class Search {
     MENDEL_ASSIGN_OR_RETURN(const Graph pair,
                             RestrictPair(joint_, {{state.query->output, ElementBox(element)}}));
     MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> values, Evaluate(pair, *inputs));
-    const double flops = TotalFlops(pair);
-    const int runs = flops > kCostlyNoise ? kNoiseRuns : kCloseNoiseRuns;
-    flops_ += 3 * runs * flops;
+    flops_ += 3 * kCloseNoiseRuns * TotalFlops(pair);
     MENDEL_ASSIGN_OR_RETURN(const auto noise,
-                            FloatNoise(pair, *inputs, values, options_.seed + 1, runs));
+                            FloatNoise(pair, *inputs, values, options_.seed + 1, kCloseNoiseRuns));
     return std::pair(noise[0][0], noise[1][0]);
   }
 
