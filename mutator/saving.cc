@@ -107,8 +107,9 @@ std::string PositionsSaved(const Graph& before, const Graph& after, const Rule& 
                                       after.node(found->second[k]).outputs[0].shape);
       if (!text.has_value() || OnlyMoves(before, ids[k])) continue;
       ++others;
-      const double flops = WithView(before, ids[k], [&](const NodeView& view) {
-        return CostOf(*before.node(ids[k]).op, view).flops;
+      const int32_t id = ids[k];
+      const double flops = WithView(before, id, [&](const NodeView& view) {
+        return CostOf(*before.node(id).op, view).flops;
       });
       if (flops <= most) continue;
       most = flops;

@@ -85,6 +85,15 @@ TEST(ExactCasts, StoredNumbersCountByTheirDigits) {
   EXPECT_THAT(Marks(scaled("0.1")), ElementsAre(1, 0));
 }
 
+TEST(ExactCasts, SymbolsMayBeAnyNumberOfTheirDType) {
+  const std::string body = R"(%0 = Constant() {symbol = "w", value = f32[2]{1, 2}}
+                              %1 = Cast(%0) {to = "f16"}
+                              %2 = Cast(%1) {to = "f32"}
+                              return "y" = %2)";
+  EXPECT_THAT(Marks(body, WeightMode::kExact), ElementsAre(1, 1));
+  EXPECT_THAT(Marks(body, WeightMode::kSymbolic), ElementsAre(0, 1));
+}
+
 TEST(ExactCasts, DecideVerdicts) {
   const std::string f16 = R"(%0 = Input() {name = "x", dtype = "f16", shape = [3]}
                              %1 = Exp(%0)
