@@ -15,6 +15,7 @@
 #include "graph/text.h"
 #include "verifier/axioms/axioms_cases.h"
 #include "verifier/axioms/axioms_expression.h"
+#include "verifier/axioms/masked_softmax.h"
 
 namespace mendel {
 namespace {
@@ -245,6 +246,27 @@ int64_t Wrong(const Graph& f, const Graph& g, const std::vector<HostValue>& inpu
     if (std::abs(x) < 1e3 && !(std::abs(x - y) <= tolerance * std::max(1.0, std::abs(x)))) ++wrong;
   }
   return wrong;
+}
+
+TEST(MaskedSoftmax, MasksAreLiteralsOrKeepTheirSymbols) {
+  const auto masked = [](const std::string& numbers, WeightMode weights) {
+    const auto graph = ParseGraph(
+        "graph \"g\" {\n%0 = Input() {name = \"x\", shape = [2, 3]}\n%1 = Constant() {symbol = "
+        "\"m\", value = f32[3]{" +
+        numbers +
+        "}}\n%2 = Add(%0, %1)\n%3 = Softmax(%2) {axis = 1}\n"
+        "return \"y\" = %3\n}");
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    int count = 0;
+    EXPECT_TRUE(WithoutMaskedScores(*graph, weights, &count).ok());
+    return count;
+  };
+  EXPECT_EQ(masked("0, -inf, 0", WeightMode::kExact), 1);
+  EXPECT_EQ(masked("0, -inf, 0", WeightMode::kSymbolic), 1);
+  EXPECT_EQ(masked("0, -inf, 5", WeightMode::kExact), 1);
+  EXPECT_EQ(masked("0, -inf, 5", WeightMode::kSymbolic), 0);
+  EXPECT_EQ(masked("0, 1, 5", WeightMode::kExact), 0);
+  EXPECT_EQ(masked("-inf, -inf, -inf", WeightMode::kExact), 0);
 }
 
 TEST(Canonicalize, ProvesNoDifferentVariantEqual) {

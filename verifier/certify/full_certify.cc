@@ -26,7 +26,7 @@ absl::StatusOr<std::vector<Bound>> BoundGraph(const Graph& graph, WeightMode wei
     const Node& node = graph.nodes()[i];
     known[i].resize(node.outputs.size());
     if (IsInput(node)) {
-      bounds[i] = {{Bound::Symbol(), 0, {}, 0}};
+      bounds[i] = {ValueBound{Bound::Symbol(), {}, {}, {}}};
     } else if (IsConstant(node)) {
       bounds[i] = {BoundOfConstant(node, weights)};
       if (IsIntegral(node.outputs[0].dtype)) known[i][0] = evaluator.Constant(node);

@@ -108,6 +108,51 @@ TEST(Definedness, MovedElementsKeepTheirConditions) {
   EXPECT_TRUE(Accepts(a, b, DefinednessCheck::kBoth));
 }
 
+/// x and m of 64 rows, too many elements to be followed one by one where rows are alike.
+Graph Tall(const std::string& body, int infinite_row) {
+  std::string mask;
+  for (int i = 0; i < 64 * 128; ++i)
+    mask += (i == 0 ? "" : ", ") + std::string(i == 128 * infinite_row + 5 ? "-inf" : "0");
+  return FromText(
+      "%0 = Input() {name = \"x\", shape = [64, 128]}\n%1 = Constant() {value = f32[64,128]{" +
+      mask + "}}\n%2 = Add(%0, %1)\n%3 = Exp(%2)\n" + body);
+}
+
+TEST(Definedness, EveryRowOfALargeValueCounts) {
+  for (const int row : {0, 1, 63}) {
+    const Graph a = Tall("return \"p\" = %3\n", row);
+    const Graph b = Tall("%4 = Sub(%2, %2)\n%5 = Add(%3, %4)\nreturn \"p\" = %5\n", row);
+    EXPECT_TRUE(Accepts(a, a)) << row;
+    EXPECT_FALSE(Accepts(a, b)) << row;
+  }
+}
+
+TEST(Definedness, RowsOfALargeValueHaveConditionsOfTheirOwn) {
+  const std::string head =
+      "%0 = Input() {name = \"x\", shape = [64, 128]}\n"
+      "%1 = Input() {name = \"y\", shape = [64, 128]}\n%2 = Div(%0, %1)\n";
+  const Graph a = FromText(head + "return \"p\" = %2\n");
+  // Adds 0 times the quotients of the next row.
+  const Graph b = FromText(head +
+                           "%3 = Slice(%2) {starts = [1, 0], ends = [64, 128], steps = [1, 1]}\n"
+                           "%4 = Slice(%2) {starts = [0, 0], ends = [1, 128], steps = [1, 1]}\n"
+                           "%5 = Concat(%3, %4) {axis = 0}\n%6 = Sub(%5, %5)\n"
+                           "%7 = Add(%2, %6)\nreturn \"p\" = %7\n");
+  EXPECT_TRUE(Accepts(a, a));
+  EXPECT_FALSE(Accepts(a, b));
+}
+
+/// Positions of a largest element are undefined where an element is.
+TEST(Definedness, OpaqueOperatorsOfUndefinedElements) {
+  const std::string head = std::string(kInputs) + "%2 = Log(%0)\n";
+  const Graph a = FromText(head + "%3 = Hardmax(%1) {axis = 0}\nreturn \"p\" = %3\n");
+  const Graph b = FromText(head +
+                           "%3 = Hardmax(%1) {axis = 0}\n%4 = Hardmax(%2) {axis = 0}\n"
+                           "%5 = Sub(%4, %4)\n%6 = Add(%3, %5)\nreturn \"p\" = %6\n");
+  EXPECT_FALSE(Accepts(a, b));
+  EXPECT_TRUE(Accepts(b, a));
+}
+
 /// A program that is NaN for every input equals only itself.
 TEST(Definedness, NaNForEveryInput) {
   const std::string inputs = std::string(kInputs) + "%2 = Constant() {value = f32[]{nan}}\n";
