@@ -196,7 +196,7 @@ class Comparison {
         look_.far_apart ? Within(options_.verifier.deadline, kWitnessSecondsFar, kOnlyWitnessShare)
                         : Within(options_.verifier.deadline, kWitnessSeconds, kFirstWitnessShare);
     WitnessQuery query = *look_.suspect;
-    // Which element shows the difference best is seen for all at the price of one.
+    // One evaluation shows for all elements how well they show the difference.
     const Shape& shape = report_.outputs[static_cast<size_t>(query.output)].shape;
     if (NumElements(shape) <= kFewElements && TotalFlops(a_) > kCostlyFlops)
       query.box = Box::Whole(shape);

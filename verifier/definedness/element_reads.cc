@@ -1,4 +1,4 @@
-// How elements are read and computed: boxes of operands, leaves, known integers.
+// Reads and computes elements: boxes of operands, leaves, known integers.
 
 #include <algorithm>
 
