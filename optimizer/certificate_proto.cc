@@ -44,6 +44,7 @@ plan::CertificateProto ToProto(const Certificate& certificate) {
   proto.set_shared_nodes(certificate.shared_nodes);
   proto.set_rounds(certificate.rounds);
   proto.set_bound_log2(certificate.bound_log2);
+  for (const std::string& axiom : certificate.axioms) proto.add_axioms(axiom);
   return proto;
 }
 
@@ -71,6 +72,7 @@ absl::StatusOr<Certificate> FromProto(const plan::CertificateProto& proto) {
   certificate.shared_nodes = proto.shared_nodes();
   certificate.rounds = proto.rounds();
   certificate.bound_log2 = proto.bound_log2();
+  certificate.axioms.assign(proto.axioms().begin(), proto.axioms().end());
   return certificate;
 }
 

@@ -67,6 +67,7 @@ std::optional<Machine> MachineFor(std::string_view rule) {
       {"matmul_to_conv1x1", Machine::kConvolutions},
       {"matmul_to_cum_sum", Machine::kArithmetic},
       {"merge_convs", Machine::kLaunches},
+      {"masked_attention_blocks", Machine::kArithmetic},
       {"merge_groups", Machine::kFewGroups},
       {"merge_matmuls", Machine::kLaunches},
       {"merge_unequal_convs", Machine::kLaunches},

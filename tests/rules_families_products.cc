@@ -307,6 +307,17 @@ std::vector<FamilyExample> ProductExamples() {
   %2 = MatMul(%1, %0)
   return "y0" = %2
 )"},
+      {"CausalAttention", "masked_attention_blocks", R"(
+  %0 = Input() {name = "q", shape = [2, 8, 4]}
+  %1 = Input() {name = "k", shape = [2, 4, 4]}
+  %2 = Input() {name = "v", shape = [2, 4, 4]}
+  %3 = MatMul(%0, %1)
+  %4 = Constant() {value = f32[8,4]{0, -inf, -inf, -inf, 0, -inf, -inf, -inf, 0, 0, -inf, -inf, 0, 0, -inf, -inf, 0, 0, 0, -inf, 0, 0, 0, -inf, 0, 0, 0, 0, 0, 0, 0, 0}}
+  %5 = Add(%3, %4)
+  %6 = Softmax(%5) {axis = 2}
+  %7 = MatMul(%6, %2)
+  return "y0" = %7
+)"},
       {"BlockDiagonalWeights", "skip_zero_blocks", R"(
   %0 = Input() {name = "x", shape = [16, 4]}
   %1 = Constant() {value = f32[4,4]{1, 2, 0, 0, 3, 4, 0, 0, 0, 0, 5, 6, 0, 0, 7, 9}}

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "verifier/axioms/masked_softmax.h"
 #include "verifier/regions/probe.h"
 #include "verifier/verifier.h"
 
@@ -25,9 +26,7 @@ int64_t Coordinate(Rng& rng, int64_t extent) {
   }
 }
 
-}  // namespace
-
-absl::StatusOr<bool> ScreenedEqual(const Graph& f, const Graph& g, const VerifierOptions& options) {
+absl::StatusOr<bool> ProbesAgree(const Graph& f, const Graph& g, const VerifierOptions& options) {
   const auto joint = JoinPrograms(f, g, options.weights);
   if (joint.status().code() == absl::StatusCode::kInvalidArgument) return false;
   if (!joint.ok()) return joint.status();
@@ -57,6 +56,15 @@ absl::StatusOr<bool> ScreenedEqual(const Graph& f, const Graph& g, const Verifie
     }
   }
   return true;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> ScreenedEqual(const Graph& f, const Graph& g, const VerifierOptions& options) {
+  MENDEL_ASSIGN_OR_RETURN(const bool given, ProbesAgree(f, g, options));
+  if (given) return true;
+  MENDEL_ASSIGN_OR_RETURN(const auto unmasked, BothWithoutMaskedScores(f, g, options.weights));
+  return unmasked.has_value() ? ProbesAgree(unmasked->first, unmasked->second, options) : false;
 }
 
 }  // namespace mendel

@@ -92,12 +92,16 @@ struct Certificate {
   int64_t shared_nodes = 0;    ///< nodes equal by congruence, not evaluated
   int rounds = 1;              ///< partitions tried; multiplies the bound
   double bound_log2 = 0;
+  /// Axioms that both programs were rewritten by before the comparison, besides the field's own:
+  /// none, or "masked softmax" (axioms/masked_softmax.h). Where they are defined is decided of the
+  /// programs as given.
+  std::vector<std::string> axioms;
 };
 
 /// 2: domains know the signs of stored weights in exact mode. 3: primes modulo which 2 is a square.
 /// 4: slices of linear operators are compared in one random combination (contraction.h). 5: oracles
 /// of opaque operators follow from the boxes that an element reads (opaque.h). Plans are certified
-/// without axioms (axioms.h, sweep.h). 6: definedness by output element (definedness.h).
+/// without axioms (axioms.h, sweep.h), but for those that a certificate names. 6: definedness by output element (definedness.h).
 inline constexpr int kVerifierVersion = 7;
 
 /// Identity of a graph to the verifier: text without node names; in exact mode with the weights'

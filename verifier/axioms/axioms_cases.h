@@ -262,6 +262,8 @@ inline constexpr Pair kFalse[] = {
     {"celu of a negative scale", "Celu(x){alpha = -2.0}", "Mul(-2, Elu(Div(x, -2)))"},
     {"cast through fewer digits", "Cast(Cast(Cast(x){to = \"i32\"}){to = \"f16\"}){to = \"i32\"}",
      "Cast(x){to = \"i32\"}"},
+    {"rounded literal in a comparison", "Where(Less(Mul(x, Exp(0.5)), y), x, y)",
+     "Where(Less(Mul(x, 1.6487212181091309), y), x, y)"},
     {"tensor of literals in a comparison", "Where(Less(x, Exp(Full3)), x, y)",
      "Where(Less(x, 20.085536956787109), x, y)"},
     {"product of one addend only", "Mul(Add(q, q2), Three8)", "Add(Mul(q2, Three8), q)"},

@@ -97,17 +97,41 @@ class MaskRemover {
   /// A sum is -inf where one of its terms is; moves and choices by a constant keep elements.
   bool Passes(const Node& node) const {
     const std::string_view op = node.op->name;
-    const auto is_constant = [&](ValueId input) { return IsConstant(graph_.node(input.node)); };
     if (op == "Add") return true;
-    if (op == "Where" || op == "Gather") return is_constant(node.inputs[op == "Where" ? 0 : 1]);
+    if (op == "Where" || op == "Gather")
+      return Stored(node.inputs[op == "Where" ? 0 : 1]).has_value();
+    return Moves(op);
+  }
+
+  static bool Moves(std::string_view op) {
     return std::find(kMoves.begin(), kMoves.end(), op) != kMoves.end();
+  }
+
+  /// A stored value, or one that moves make of stored ones.
+  std::optional<HostValue> Stored(ValueId value) const {
+    const Node& node = graph_.node(value.node);
+    if (IsConstant(node)) return HostValue::FromTensor(ConstantValue(node));
+    if (!Moves(node.op->name) || value.output != 0 || NumElements(node.outputs[0]) > kMostElements)
+      return std::nullopt;
+    std::vector<TensorType> types;
+    std::vector<HostValue> values;
+    for (const ValueId input : node.inputs) {
+      std::optional<HostValue> operand = Stored(input);
+      if (!operand.has_value()) return std::nullopt;
+      types.push_back(graph_.type(input));
+      values.push_back(*std::move(operand));
+    }
+    std::vector<const HostValue*> operands;
+    for (const HostValue& operand : values) operands.push_back(&operand);
+    return EvaluateNode(*node.op, NodeView{types, node.attrs, node.outputs}, operands)[0];
   }
 
   /// An operand of a node that passes masks: its mask, 0 where it has none, indices as they are.
   HostValue Followed(ValueId value) const {
     if (const HostValue* mask = MaskOf(value)) return *mask;
-    if (!IsFloat(graph_.type(value).dtype) && IsConstant(graph_.node(value.node)))
-      return HostValue::FromTensor(ConstantValue(graph_.node(value.node)));
+    if (!IsFloat(graph_.type(value).dtype)) {
+      if (std::optional<HostValue> stored = Stored(value)) return *std::move(stored);
+    }
     HostValue zeros;
     zeros.type = graph_.type(value);
     const size_t size = static_cast<size_t>(NumElements(zeros.type));
@@ -224,6 +248,16 @@ absl::StatusOr<Graph> WithoutMaskedScores(const Graph& graph, WeightMode weights
                                        [](const Node& node) { return node.op->name == "Softmax"; });
   if (!has_softmax) return graph;
   return MaskRemover(graph, weights).Run(count);
+}
+
+absl::StatusOr<std::optional<std::pair<Graph, Graph>>> BothWithoutMaskedScores(const Graph& f,
+                                                                               const Graph& g,
+                                                                               WeightMode weights) {
+  int count = 0;
+  MENDEL_ASSIGN_OR_RETURN(Graph first, WithoutMaskedScores(f, weights, &count));
+  MENDEL_ASSIGN_OR_RETURN(Graph second, WithoutMaskedScores(g, weights, &count));
+  if (count == 0) return std::nullopt;
+  return std::pair(std::move(first), std::move(second));
 }
 
 }  // namespace mendel

@@ -3,11 +3,14 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/parallel.h"
 #include "base/status.h"
+#include "verifier/axioms/masked_softmax.h"
 #include "verifier/certify/guesses.h"
 #include "verifier/certify/numbering.h"
 #include "verifier/certify/redraw.h"
@@ -28,6 +31,9 @@ constexpr double kLeastMergedBits = 19;
 constexpr size_t kMaxReplayedDraws = 257;
 /// Bound of a plan that congruence alone proves: no probability enters.
 constexpr double kProvenLog2 = -1024;
+constexpr std::string_view kMaskedSoftmax = "masked softmax";
+/// The programs as given and without masked scores: each attempt may accept a wrong plan.
+constexpr double kSecondAttemptLog2 = 1;
 
 std::string DescribeNumber(const Numbering& numbering, int32_t number) {
   const NumberedValue& value = numbering.values[static_cast<size_t>(number)];
@@ -93,6 +99,14 @@ absl::Status CheckDraws(const std::vector<Draw>& draws) {
   return absl::OkStatus();
 }
 
+absl::Status CheckWhereDefined(const Graph& original, const Graph& plan,
+                               const std::map<Origin, Origin>& merges,
+                               const VerifierOptions& options) {
+  ConstantKeys constants(options.weights);
+  return CheckDefinedness(
+      {original, plan, merges, constants, options.definedness == DefinednessCheck::kBoth});
+}
+
 class Certifier {
  public:
   /// `exact_tests` >= 0: that many tests, whatever the target.
@@ -122,7 +136,8 @@ class Certifier {
       CombineSegments(numbering_, partition_);
       MENDEL_ASSIGN_OR_RETURN(const std::vector<Mismatch> mismatches, Prove(round));
       if (mismatches.empty()) {
-        MENDEL_RETURN_IF_ERROR(CheckWhereDefined());
+        if (options_.definedness != DefinednessCheck::kNone)
+          MENDEL_RETURN_IF_ERROR(CheckWhereDefined(original_, plan_, merges_, options_));
         return certificate_;
       }
       MENDEL_RETURN_IF_ERROR(RepairCuts(mismatches));
@@ -132,12 +147,6 @@ class Certifier {
   }
 
  private:
-  absl::Status CheckWhereDefined() {
-    if (options_.definedness == DefinednessCheck::kNone) return absl::OkStatus();
-    return CheckDefinedness(
-        {original_, plan_, merges_, constants_, options_.definedness == DefinednessCheck::kBoth});
-  }
-
   bool DrawsAreFixed() const { return !options_.fixed_draws.empty(); }
 
   /// Tests the partition with draw number `index` (0: selection); a zero denominator costs a
@@ -317,7 +326,27 @@ bool SameCertificate(const Certificate& a, const Certificate& b) {
          a.degree == b.degree && a.log2_norm == b.log2_norm &&
          a.oracle_operands == b.oracle_operands && a.elements == b.elements &&
          a.segments == b.segments && a.shared_nodes == b.shared_nodes && a.rounds == b.rounds &&
-         a.bound_log2 == b.bound_log2;
+         a.bound_log2 == b.bound_log2 && a.axioms == b.axioms;
+}
+
+/// The certificate of both programs without masked scores; Unimplemented where they have none.
+absl::StatusOr<Certificate> CertifyUnmasked(const Graph& original, const Graph& plan,
+                                            const VerifierOptions& options, int exact_tests) {
+  MENDEL_ASSIGN_OR_RETURN(const auto unmasked,
+                          BothWithoutMaskedScores(original, plan, options.weights));
+  if (!unmasked.has_value()) return Unsupported("neither program masks scores");
+  VerifierOptions formal = options;
+  formal.definedness = DefinednessCheck::kNone;
+  formal.target_log2 -= kSecondAttemptLog2;
+  MENDEL_ASSIGN_OR_RETURN(Certificate certificate,
+                          Certifier(unmasked->first, unmasked->second, formal, exact_tests).Run());
+  if (options.definedness != DefinednessCheck::kNone)
+    MENDEL_RETURN_IF_ERROR(CheckWhereDefined(original, plan, {}, options));
+  certificate.original_hash = GraphHash(original, options.weights);
+  certificate.plan_hash = GraphHash(plan, options.weights);
+  certificate.bound_log2 += kSecondAttemptLog2;
+  certificate.axioms = {std::string(kMaskedSoftmax)};
+  return certificate;
 }
 
 }  // namespace
@@ -328,7 +357,11 @@ absl::StatusOr<Certificate> Certify(const Graph& original, const Graph& plan,
   MENDEL_RETURN_IF_ERROR(CheckGraph(plan));
   MENDEL_RETURN_IF_ERROR(CheckInterfaces(original, plan));
   MENDEL_RETURN_IF_ERROR(CheckDraws(options.fixed_draws));
-  return Certifier(original, plan, options, -1).Run();
+  auto given = Certifier(original, plan, options, -1).Run();
+  if (!absl::IsFailedPrecondition(given.status())) return given;
+  auto unmasked = CertifyUnmasked(original, plan, options, -1);
+  const bool decides = unmasked.ok() || absl::IsDeadlineExceeded(unmasked.status());
+  return decides ? unmasked : given;
 }
 
 absl::Status Replay(const Graph& original, const Graph& plan, const Certificate& certificate) {
@@ -357,8 +390,12 @@ absl::Status Replay(const Graph& original, const Graph& plan, const Certificate&
   options.fixed_draws = certificate.draws;
   options.max_tests = std::numeric_limits<int>::max();
   const int tests = std::max(0, static_cast<int>(certificate.draws.size()) - 1);
+  const bool masks = certificate.axioms == std::vector<std::string>{std::string(kMaskedSoftmax)};
+  if (!certificate.axioms.empty() && !masks)
+    return InvalidInput("the certificate uses axioms that this version does not know");
   MENDEL_ASSIGN_OR_RETURN(const Certificate replayed,
-                          Certifier(original, plan, options, tests).Run());
+                          masks ? CertifyUnmasked(original, plan, options, tests)
+                                : Certifier(original, plan, options, tests).Run());
   if (!SameCertificate(replayed, certificate))
     return absl::FailedPreconditionError("the certificate states what its draws do not show");
   return absl::OkStatus();

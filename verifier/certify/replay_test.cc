@@ -112,6 +112,8 @@ TEST(Replay, RefusesEveryTamperedField) {
       [](Certificate& c) { c.shared_nodes += 1; },
       [](Certificate& c) { c.rounds += 1; },
       [](Certificate& c) { c.bound_log2 -= 1; },
+      [](Certificate& c) { c.axioms = {"masked softmax"}; },
+      [](Certificate& c) { c.axioms = {"every sum is zero"}; },
   };
   for (size_t k = 0; k < tampers.size(); ++k) {
     Certificate tampered = *certificate;

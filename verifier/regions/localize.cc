@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "graph/bound.h"
 #include "graph/rewrite.h"
+#include "verifier/axioms/masked_softmax.h"
 #include "verifier/certify/shared_values.h"
 #include "verifier/regions/box_merge.h"
 #include "verifier/regions/probe.h"
@@ -205,10 +206,8 @@ class Localizer {
   VerifierReport report_;
 };
 
-}  // namespace
-
-absl::StatusOr<VerifierReport> Localize(const Graph& f, const Graph& g,
-                                        const VerifierOptions& options) {
+absl::StatusOr<VerifierReport> LocalizeGiven(const Graph& f, const Graph& g,
+                                             const VerifierOptions& options) {
   MENDEL_ASSIGN_OR_RETURN(const Graph joint, JoinPrograms(f, g, options.weights));
   auto report = Localizer(f, joint, options).Run();
   const absl::StatusCode code = report.status().code();
@@ -220,6 +219,18 @@ absl::StatusOr<VerifierReport> Localize(const Graph& f, const Graph& g,
   for (const GraphOutput& output : f.outputs())
     unproven.outputs.push_back({output.name, f.type(output.value).shape, 0, {}});
   return unproven;
+}
+
+}  // namespace
+
+absl::StatusOr<VerifierReport> Localize(const Graph& f, const Graph& g,
+                                        const VerifierOptions& options) {
+  auto given = LocalizeGiven(f, g, options);
+  if (!given.ok() || given->verdict == Verdict::kEquivalent) return given;
+  MENDEL_ASSIGN_OR_RETURN(const auto unmasked, BothWithoutMaskedScores(f, g, options.weights));
+  if (!unmasked.has_value()) return given;
+  auto report = LocalizeGiven(unmasked->first, unmasked->second, options);
+  return report.ok() && report->verdict == Verdict::kEquivalent ? report : given;
 }
 
 }  // namespace mendel
