@@ -101,7 +101,8 @@ struct Certificate {
 /// 2: domains know the signs of stored weights in exact mode. 3: primes modulo which 2 is a square.
 /// 4: slices of linear operators are compared in one random combination (contraction.h). 5: oracles
 /// of opaque operators follow from the boxes that an element reads (opaque.h). Plans are certified
-/// without axioms (axioms.h, sweep.h), but for those that a certificate names. 6: definedness by output element (definedness.h).
+/// without axioms (axioms.h, sweep.h), but for those that a certificate names. 6: definedness by
+/// output element (definedness.h).
 inline constexpr int kVerifierVersion = 7;
 
 /// Identity of a graph to the verifier: text without node names; in exact mode with the weights'

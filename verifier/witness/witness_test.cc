@@ -290,9 +290,9 @@ TEST(Witness, NoComparisonOfNaNHolds) {
   // At x < 0 the logarithm is NaN: the minimum is, too, but the choice is its other branch.
   const std::string head = "%1 = Constant() {value = f32[]{6}}\n%2 = Log(%0)\n";
   const Graph minimum = OfVector(head + "%3 = Min(%2, %1)\nreturn \"y\" = %3");
-  for (const char* choice : {"Less(%2, %1)\n%4 = Where(%3, %2, %1)",
-                             "LessOrEqual(%2, %1)\n%4 = Where(%3, %2, %1)",
-                             "Equal(%2, %1)\n%4 = Where(%3, %2, %1)"}) {
+  for (const char* choice :
+       {"Less(%2, %1)\n%4 = Where(%3, %2, %1)", "LessOrEqual(%2, %1)\n%4 = Where(%3, %2, %1)",
+        "Equal(%2, %1)\n%4 = Where(%3, %2, %1)"}) {
     const Graph other = OfVector(Cat(head, "%3 = ", choice, "\nreturn \"y\" = %4"));
     const auto answers = Find(other, minimum);
     ASSERT_TRUE(answers[0].witness.has_value()) << choice << ": " << answers[0].reason;
