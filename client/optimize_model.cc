@@ -245,7 +245,8 @@ void AddOptimizeSettings(CLI::App& app, OptimizeSettings& settings) {
          "tf32, f16, bf16")
       ->capture_default_str();
   app.add_option("--weights", settings.weights,
-                 "symbolic: the plan holds for all weights; exact: it may use the stored ones")
+                 "exact: the plan may use the stored numbers, and then holds for them only; "
+                 "symbolic: it holds for all weights (mendel rebind)")
       ->check(CLI::IsMember({"exact", "symbolic"}))
       ->capture_default_str();
   app.add_option("--seed", settings.seed, "Seed of everything random in the search")

@@ -35,7 +35,7 @@ struct OptimizeSettings {
   std::string budget = std::string(kAutomaticLimit);
   std::string certify_limit = std::string(kAutomaticLimit);
   std::string numerics = "default";
-  std::string weights = "symbolic";
+  std::string weights = "exact";
   std::string search = std::string(SearchMethodName(SearchOptions().method));
   int64_t peak_memory = 0;
   int64_t max_weight_growth = SearchOptions().max_weight_growth;

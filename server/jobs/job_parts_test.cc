@@ -118,6 +118,7 @@ TEST(WorkerCommand, SaysWhatTheSpecSays) {
            std::count(command->arguments.begin(), command->arguments.end(), word) == 1;
   };
   EXPECT_TRUE(has("--shapes=x:2"));
+  EXPECT_TRUE(has("--weights=symbolic"));
   EXPECT_FALSE(has("--weights=exact") || has("--offline"));
   spec.mutable_optimize()->set_max_weight_growth_bytes(7);
   EXPECT_TRUE(has("--max-weight-growth=7"));

@@ -46,7 +46,8 @@ class CommandMaker {
              "s"));
     Word(Cat("--seed=", spec.seed()));
     if (!spec.numerics().empty()) Word(Cat("--numerics=", spec.numerics()));
-    if (!spec.weights().empty()) Word(Cat("--weights=", spec.weights()));
+    // A server's plans may take other weights.
+    Word(Cat("--weights=", spec.weights().empty() ? "symbolic" : spec.weights()));
     if (!spec.device().empty()) Word(Cat("--backend=", spec.device()));
     if (IsOffline(spec.device(), options_)) Word("--offline");
     if (spec.threads() > 0) Word(Cat("--threads=", spec.threads()));
