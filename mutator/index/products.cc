@@ -65,8 +65,11 @@ std::vector<ProductProposal> DeriveProducts(const Graph& subprogram, const Index
   IndexSite plain = site;
   Normalize(plain.program);
   const IndexSite combined = CombineLikeTerms(subprogram, plain, weights);
+  IndexSite merged = plain;
+  merged.program = MergeWindows(plain.program, LeafWeights(plain, weights));
   std::map<std::string, ProductProposal> best;
-  for (const IndexSite* from : {&combined, static_cast<const IndexSite*>(&plain)}) {
+  for (const IndexSite* from :
+       std::initializer_list<const IndexSite*>{&combined, &plain, &merged}) {
     const Program ordered = OrderContractions(from->program, LeafWeights(*from, weights));
     const std::vector<IndexLeaf> added(
         from->leaves.begin() + static_cast<std::ptrdiff_t>(site.leaves.size()), from->leaves.end());

@@ -27,6 +27,10 @@ struct ProductOptions {
   double weight_bytes = 64 << 20;  ///< .. that many more
 };
 
+/// Two windows of one image as one, in every term: sum i, j of x[p + i + j] a[i] b[j] is sum t of
+/// x[p + t] (sum j of a[t - j] b[j]). `weights`: an entry a leaf.
+Program MergeWindows(const Program& program, const std::vector<bool>& weights);
+
 /// The best few programs, cheapest first; different in what runs.
 std::vector<ProductProposal> DeriveProducts(const Graph& subprogram, const IndexSite& site,
                                             const ProductOptions& options);

@@ -73,6 +73,17 @@ absl::StatusOr<Graph> MakePointwiseChain(Rng& rng) {
   return e.Finish();
 }
 
+/// Convolutions without a function between them, of a narrow, a wide and a narrow picture.
+absl::StatusOr<Graph> MakeLinearConvs(Rng& rng) {
+  Emitter e("sample");
+  const ValueId x = e.Input("x", {DType::kF32, {1, 3, 13, 12}});
+  ValueId y = Conv(e, rng, x, 48, rng.Between(2, 3), rng.Between(1, 2), 1, "a");
+  const int64_t kernel = rng.Between(2, 3);
+  const ValueId w = SampleWeight(e, rng, {3, 48, kernel, kernel}, "wb");
+  e.Output("y", e.Op("Conv", {y, w}, WindowAttributes(2, rng.Between(1, 2), rng.Between(1, 2), 0)));
+  return e.Finish();
+}
+
 absl::StatusOr<Graph> MakeDistances(Rng& rng) {
   Emitter e("sample");
   const int64_t rows = rng.Between(20, 30), entries = rng.Between(20, 30), width = 16;
@@ -125,11 +136,16 @@ absl::StatusOr<Graph> MakeLinearAttention(Rng& rng) {
 }  // namespace
 
 const std::vector<ProductSample>& ProductSamples() {
-  static const auto* samples = new std::vector<ProductSample>{
-      {"branches", &MakeBranches},   {"low_rank", &MakeLowRank},
-      {"chain", &MakeChain},         {"pointwise_chain", &MakePointwiseChain},
-      {"distances", &MakeDistances}, {"shared_weights", &MakeSharedWeights},
-      {"pooled", &MakePooled},       {"linear_attention", &MakeLinearAttention}};
+  static const auto* samples =
+      new std::vector<ProductSample>{{"branches", &MakeBranches},
+                                     {"low_rank", &MakeLowRank},
+                                     {"chain", &MakeChain},
+                                     {"pointwise_chain", &MakePointwiseChain},
+                                     {"linear_convs", &MakeLinearConvs},
+                                     {"distances", &MakeDistances},
+                                     {"shared_weights", &MakeSharedWeights},
+                                     {"pooled", &MakePooled},
+                                     {"linear_attention", &MakeLinearAttention}};
   return *samples;
 }
 

@@ -14,7 +14,7 @@ constexpr double kMostGrowth = 64;  // elements of a stage over those of what it
 
 /// The replacement of a form in the stage: `inner` over stage iterators, `outer` the form at which
 /// the result reads the stage.
-struct Replacement {
+struct Position {
   size_t factor, dim;
   std::set<Iterator> merged;  ///< part of the form that becomes one iterator
   bool relaxed =
@@ -30,7 +30,7 @@ struct Staging {
 };
 
 /// A new stage iterator for the merged part of a form, and where the result finds it.
-void Merge(const Program& program, const IndexExpression& old, const Replacement& what,
+void Merge(const Program& program, const IndexExpression& old, const Position& what,
            Staging& staging) {
   IndexForm& form = staging.inner.factors[what.factor].index[what.dim];
   Affine part, rest = form.affine;
@@ -95,13 +95,13 @@ bool TooLarge(const Program& program, const Staging& staging, const IndexExpress
 }
 
 /// Iterators that no replacement hides: those of forms, or parts of forms, that are kept.
-std::set<Iterator> Visible(const IndexTerm& term, const std::vector<Replacement>& replacements) {
+std::set<Iterator> Visible(const IndexTerm& term, const std::vector<Position>& replacements) {
   std::set<Iterator> visible;
   for (size_t f = 0; f < term.factors.size(); ++f) {
     for (size_t d = 0; d < term.factors[f].index.size(); ++d) {
       const auto what =
           std::find_if(replacements.begin(), replacements.end(),
-                       [&](const Replacement& r) { return r.factor == f && r.dim == d; });
+                       [&](const Position& r) { return r.factor == f && r.dim == d; });
       for (const auto& [i, coefficient] : term.factors[f].index[d].affine.terms) {
         if (what == replacements.end() || what->merged.count(i) == 0) visible.insert(i);
       }
@@ -110,13 +110,12 @@ std::set<Iterator> Visible(const IndexTerm& term, const std::vector<Replacement>
   return visible;
 }
 
-void StageFactors(const Program& program, size_t t, const std::vector<Replacement>& replacements,
+void StageFactors(const Program& program, size_t t, const std::vector<Position>& replacements,
                   std::vector<Derived>& derived) {
   const IndexExpression& old = program.stages.back();
   const IndexTerm& term = old.terms[t];
   std::set<Iterator> hidden, visible = Visible(term, replacements);
-  for (const Replacement& what : replacements)
-    hidden.insert(what.merged.begin(), what.merged.end());
+  for (const Position& what : replacements) hidden.insert(what.merged.begin(), what.merged.end());
   Staging staging;
   staging.stage.extents = old.extents;
   staging.inner = term;
@@ -135,7 +134,7 @@ void StageFactors(const Program& program, size_t t, const std::vector<Replacemen
     staging.dims.push_back(i);
     staging.reading.index.push_back({Affine::Of(i), 1});
   }
-  for (const Replacement& what : replacements) Merge(program, old, what, staging);
+  for (const Position& what : replacements) Merge(program, old, what, staging);
   const bool empty = std::any_of(staging.dims.begin(), staging.dims.end(),
                                  [&](Iterator i) { return staging.stage.extent(i) < 1; });
   if (empty || staging.dims.size() > static_cast<size_t>(kMaxRank) ||
@@ -184,7 +183,7 @@ std::set<Iterator> InnerPart(const IndexForm& form) {
 /// Choices of what to merge: forms that move, all composite forms, those that move over all their
 /// positions, and the inner parts of those that move.
 struct Choices {
-  std::vector<Replacement> moving, whole, relaxed, part;
+  std::vector<Position> moving, whole, relaxed, part;
 };
 
 Choices ChoicesFor(const IndexExpression& stage, const IndexTerm& term) {
