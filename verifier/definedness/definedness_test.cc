@@ -96,6 +96,15 @@ TEST(Definedness, QuotientsWithZeros) {
   EXPECT_TRUE(Accepts(b, a));
 }
 
+TEST(Definedness, LogarithmsOfZeros) {
+  const Graph a = FromText(std::string(kInputs) + "%2 = Relu(%0)\nreturn \"p\" = %1\n");
+  const Graph b = FromText(std::string(kInputs) +
+                           "%2 = Relu(%0)\n%3 = Log(%2)\n%4 = Sub(%3, %3)\n%5 = Add(%1, %4)\n"
+                           "return \"p\" = %5\n");
+  EXPECT_FALSE(Accepts(a, b));
+  EXPECT_TRUE(Accepts(b, a));
+}
+
 /// Layout changes of a value that may be undefined keep element by element what is.
 TEST(Definedness, MovedElementsKeepTheirConditions) {
   const std::string inputs =
