@@ -1,7 +1,6 @@
 #include "onnx/import.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <memory>
 #include <set>
@@ -18,10 +17,11 @@
 namespace mendel {
 namespace {
 
-/// Sizes of open dimensions that many models accept; the first that imports is proposed.
-constexpr std::array<int64_t, 5> kUsualSizes = {224, 320, 640, 128, 512};
+/// A size that many models accept: a multiple of the strides of detectors and of segmentation.
+constexpr int64_t kUsualSize = 320;
 
-/// "x:1x3x224x224,y:1x224" of the inputs with open dimensions, for sizes that import; else empty.
+/// "x:1x3x320x320,y:1x320" of the inputs with open dimensions if the model imports with it; else
+/// empty. A failed import is repeated once.
 std::string ProposedShapes(const ModelFile& file, ImportOptions options,
                            const std::string& directory, const std::vector<OpenDimension>& open) {
   std::set<std::string> inputs, all, first;  // a batch is the first dimension of some input
@@ -30,23 +30,20 @@ std::string ProposedShapes(const ModelFile& file, ImportOptions options,
     all.insert(dimension.name);
     if (dimension.dimension == 0) first.insert(dimension.name);
   }
-  for (const int64_t size : kUsualSizes) {
-    for (const std::string& name : all) {
-      if (first.count(name) == 0 || first == all) options.symbol_sizes[name] = size;
-    }
-    const auto tried = Importer(file, options, directory).Run();
-    if (!tried.ok()) continue;
-    std::string text;
-    for (const int32_t id : tried->graph.inputs()) {
-      const std::string& name = InputName(tried->graph.node(id));
-      if (inputs.count(name) == 0) continue;
-      text += Cat(text.empty() ? "" : ",", name, ":");
-      const Shape& shape = tried->graph.type({id, 0}).shape;
-      for (size_t d = 0; d < shape.size(); ++d) text += Cat(d == 0 ? "" : "x", shape[d]);
-    }
-    return text;
+  for (const std::string& name : all) {
+    if (first.count(name) == 0 || first == all) options.symbol_sizes[name] = kUsualSize;
   }
-  return "";
+  const auto tried = Importer(file, options, directory).Run();
+  if (!tried.ok()) return "";
+  std::string text;
+  for (const int32_t id : tried->graph.inputs()) {
+    const std::string& name = InputName(tried->graph.node(id));
+    if (inputs.count(name) == 0) continue;
+    text += Cat(text.empty() ? "" : ",", name, ":");
+    const Shape& shape = tried->graph.type({id, 0}).shape;
+    for (size_t d = 0; d < shape.size(); ++d) text += Cat(d == 0 ? "" : "x", shape[d]);
+  }
+  return text;
 }
 
 /// The error with the dimensions that were taken as 1, which may be its reason.
@@ -65,38 +62,80 @@ absl::Status WithOpenDimensions(const absl::Status& status, const ModelFile& fil
   return absl::Status(status.code(), text);
 }
 
-absl::StatusOr<ImportResult> Import(OwnedBytes bytes, const std::string& directory,
-                                    const ImportOptions& options) {
-  std::string hash = Sha256Hex(bytes.bytes);
-  MENDEL_ASSIGN_OR_RETURN(const ModelFile file, ReadModel(std::move(bytes)));
-  Importer importer(file, options, directory);
-  absl::StatusOr<ImportResult> result = importer.Run();
-  if (!result.ok()) {
-    return WithOpenDimensions(result.status(), file, options, directory,
-                              importer.result().taken_as_one);
-  }
-  MENDEL_RETURN_IF_ERROR(CheckGraph(result->graph));
-  result->model_hash = std::move(hash);
-  return result;
+/// The folder of `path`, where its external data is.
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
 }  // namespace
 
-absl::StatusOr<ImportResult> ImportOnnxFile(const std::string& path, const ImportOptions& options) {
+struct OnnxModel::Parsed {
+  ModelFile file;
+  std::string directory;
+  std::string hash;
+
+  static absl::StatusOr<std::shared_ptr<const Parsed>> Of(OwnedBytes bytes, std::string directory) {
+    auto parsed = std::make_shared<Parsed>();
+    parsed->hash = Sha256Hex(bytes.bytes);
+    parsed->directory = std::move(directory);
+    MENDEL_ASSIGN_OR_RETURN(parsed->file, ReadModel(std::move(bytes)));
+    return parsed;
+  }
+};
+
+absl::StatusOr<OnnxModel> OnnxModel::Read(const std::string& path) {
   MENDEL_ASSIGN_OR_RETURN(OwnedBytes bytes, MapFile(path));
-  const size_t slash = path.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  return Import(std::move(bytes), directory, options);
+  MENDEL_ASSIGN_OR_RETURN(auto parsed, Parsed::Of(std::move(bytes), FolderOf(path)));
+  return OnnxModel(std::move(parsed));
+}
+
+absl::StatusOr<OnnxModel> OnnxModel::Parse(std::string_view bytes,
+                                           const std::string& external_data_directory) {
+  std::shared_ptr<std::byte[]> copy(new std::byte[bytes.size()]);
+  if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
+  const std::span<const std::byte> span(copy.get(), bytes.size());
+  MENDEL_ASSIGN_OR_RETURN(
+      auto parsed,
+      Parsed::Of({span, std::shared_ptr<const void>(copy, copy.get())}, external_data_directory));
+  return OnnxModel(std::move(parsed));
+}
+
+absl::StatusOr<ImportResult> OnnxModel::Import(const ImportOptions& options) const {
+  Importer importer(parsed_->file, options, parsed_->directory);
+  absl::StatusOr<ImportResult> result = importer.Run();
+  if (!result.ok()) {
+    return WithOpenDimensions(result.status(), parsed_->file, options, parsed_->directory,
+                              importer.result().taken_as_one);
+  }
+  MENDEL_RETURN_IF_ERROR(CheckGraph(result->graph));
+  result->model_hash = parsed_->hash;
+  return result;
+}
+
+std::vector<std::string> OnnxModel::inputs() const {
+  const onnx::GraphProto& graph = parsed_->file.model.graph();
+  std::set<std::string> stored;
+  for (const onnx::TensorProto& tensor : graph.initializer()) stored.insert(tensor.name());
+  std::vector<std::string> names;
+  for (const onnx::ValueInfoProto& input : graph.input()) {
+    if (stored.count(input.name()) == 0) names.push_back(input.name());
+  }
+  return names;
+}
+
+const std::string& OnnxModel::hash() const { return parsed_->hash; }
+
+absl::StatusOr<ImportResult> ImportOnnxFile(const std::string& path, const ImportOptions& options) {
+  MENDEL_ASSIGN_OR_RETURN(const OnnxModel model, OnnxModel::Read(path));
+  return model.Import(options);
 }
 
 absl::StatusOr<ImportResult> ImportOnnxBytes(std::string_view bytes,
                                              const std::string& external_data_directory,
                                              const ImportOptions& options) {
-  std::shared_ptr<std::byte[]> copy(new std::byte[bytes.size()]);
-  if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
-  const std::span<const std::byte> span(copy.get(), bytes.size());
-  return Import({span, std::shared_ptr<const void>(copy, copy.get())}, external_data_directory,
-                options);
+  MENDEL_ASSIGN_OR_RETURN(const OnnxModel model, OnnxModel::Parse(bytes, external_data_directory));
+  return model.Import(options);
 }
 
 }  // namespace mendel

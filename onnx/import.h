@@ -13,6 +13,7 @@
 #define MENDEL_ONNX_IMPORT_H_
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -59,10 +60,33 @@ struct ImportResult {
   std::string model_hash;
 };
 
+/// A model that is parsed once and imported for any number of shapes. Threads may share it; copies
+/// refer to one parsed model. Graphs keep what they need of it.
+class OnnxModel {
+ public:
+  /// Parses the file at `path`, which must not change while the model or a graph of it lives.
+  static absl::StatusOr<OnnxModel> Read(const std::string& path);
+  /// `bytes` are copied. `external_data_directory` empty: external data is refused.
+  static absl::StatusOr<OnnxModel> Parse(std::string_view bytes,
+                                         const std::string& external_data_directory);
+
+  absl::StatusOr<ImportResult> Import(const ImportOptions& options) const;
+  /// The names of the declared inputs, in order, without those that initializers set.
+  std::vector<std::string> inputs() const;
+  /// ImportResult::model_hash.
+  const std::string& hash() const;
+
+ private:
+  struct Parsed;
+  explicit OnnxModel(std::shared_ptr<const Parsed> parsed) : parsed_(std::move(parsed)) {}
+
+  std::shared_ptr<const Parsed> parsed_;
+};
+
+/// OnnxModel, imported once.
 absl::StatusOr<ImportResult> ImportOnnxFile(const std::string& path,
                                             const ImportOptions& options = {});
 
-/// `bytes` are copied. `external_data_directory` empty: external data is refused.
 absl::StatusOr<ImportResult> ImportOnnxBytes(std::string_view bytes,
                                              const std::string& external_data_directory,
                                              const ImportOptions& options = {});

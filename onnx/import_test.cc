@@ -53,9 +53,26 @@ TEST(Import, SymbolicDimensionsAreFixedOrOneWithANotice) {
   EXPECT_THAT(Message(Import(model, options).status()),
               HasSubstr("dimension 1 of input 'x' is 3, not 5"));
   options.shapes = {{"x", {4, 3}}, {"y", {5, 3}}};
-  EXPECT_THAT(Message(Import(model, options).status()), HasSubstr("given both as"));
+  EXPECT_THAT(Message(Import(model, options).status()),
+              HasSubstr("dimension 0 ('N') of input 'y' is 5, but dimension 0 of input 'x' gives "
+                        "'N' the size 4"));
   options.shapes = {{"w", {4, 3}}};
   EXPECT_THAT(Message(Import(model, options).status()), HasSubstr("no input 'w'"));
+}
+
+TEST(Import, OneParsedModelIsImportedForManyShapes) {
+  Builder builder;
+  builder.Input("x", {"N", "3"}).Output("z").Node("Relu", {"x"}, {"z"});
+  const auto model = OnnxModel::Parse(builder.Bytes(), "");
+  ASSERT_TRUE(model.ok()) << model.status();
+  for (const int64_t n : {2, 7, 2}) {
+    ImportOptions options;
+    options.shapes = {{"x", {n, 3}}};
+    const auto imported = model->Import(options);
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    EXPECT_EQ(imported->graph.type({0, 0}).shape, (Shape{n, 3}));
+    EXPECT_EQ(imported->model_hash, Import(builder, options)->model_hash);
+  }
 }
 
 TEST(Import, AQuestionMarkNamesNoDimension) {
@@ -77,7 +94,7 @@ TEST(Import, ErrorsNameDimensionsThatWereTakenAsOne) {
   ASSERT_FALSE(graph.ok());
   const std::string message(graph.status().message());
   EXPECT_THAT(message, HasSubstr("dimension 2 of input 'image', dimension 3 of input 'image'"));
-  EXPECT_THAT(message, HasSubstr("--shapes image:1x3x224x224"));
+  EXPECT_THAT(message, HasSubstr("--shapes image:1x3x320x320"));
   ImportOptions options;
   options.shapes = {{"image", {1, 3, 4, 4}}};
   const auto fixed = ImportOnnxBytes(model.Bytes(), "", options);

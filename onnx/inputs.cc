@@ -7,7 +7,13 @@
 namespace mendel {
 namespace {
 
-using Symbols = std::map<std::string, int64_t>;
+/// The size of a symbolic dimension, and the dimension that gave it.
+struct Binding {
+  int64_t size = 0;
+  std::string input;
+  size_t dimension = 0;
+};
+using Symbols = std::map<std::string, Binding>;
 
 /// The name that dimensions of one extent share; empty: none. Paddle's exporter calls every unknown
 /// extent "?".
@@ -31,10 +37,12 @@ absl::Status Fix(const DeclaredValue& input, const Shape& shape, Symbols& symbol
     }
     const std::string symbol = SymbolOf(input.shape[d]);
     if (size >= 0 || symbol.empty()) continue;
-    const auto [it, fresh] = symbols.emplace(symbol, shape[d]);
-    if (!fresh && it->second != shape[d]) {
-      return InvalidInput("dimension '", symbol, "' is given both as ", it->second, " and as ",
-                          shape[d]);
+    const auto [it, fresh] = symbols.emplace(symbol, Binding{shape[d], input.name, d});
+    const Binding& bound = it->second;
+    if (!fresh && bound.size != shape[d]) {
+      return InvalidInput("dimension ", d, " ('", symbol, "') of input '", input.name, "' is ",
+                          shape[d], ", but dimension ", bound.dimension, " of input '", bound.input,
+                          "' gives '", symbol, "' the size ", bound.size);
     }
   }
   return absl::OkStatus();
@@ -54,7 +62,7 @@ absl::StatusOr<Shape> Complete(const DeclaredValue& input, const Symbols& symbol
     const std::string symbol = SymbolOf(input.shape[d]);
     const auto known = symbols.find(symbol);
     if (!symbol.empty() && known != symbols.end()) {
-      extent = known->second;
+      extent = known->second.size;
       continue;
     }
     const std::string dimension = symbol.empty() ? Cat(input.name, ":", d) : symbol;
