@@ -47,12 +47,15 @@ namespace {
 absl::StatusOr<ImportResult> Import(const std::string& path, const ModelOptions& options,
                                     const ImportOptions& import) {
   if (!options.bytes.has_value()) return ImportOnnxFile(path, import);
-  const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
-  return ImportOnnxBytes(*options.bytes, folder, import);
+  return ImportOnnxBytes(*options.bytes, ExternalDataFolder(path), import);
 }
 
 }  // namespace
+
+std::string ExternalDataFolder(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
 
 absl::StatusOr<ImportResult> ImportModel(const std::string& path, const ModelOptions& options,
                                          Context& context) {

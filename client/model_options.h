@@ -43,6 +43,9 @@ absl::StatusOr<std::vector<NamedShapes>> ShapeSets(const std::vector<std::string
 /// Declares --shapes and --bind. `options` must outlive the command line's parsing.
 void AddModelOptions(CLI::App& app, ModelOptions& options);
 
+/// The folder of external data for a model in memory that is named `path`; empty: none.
+std::string ExternalDataFolder(const std::string& path);
+
 /// Imports `path` and reports the importer's notices. InvalidArgument when an input has several
 /// shapes.
 absl::StatusOr<ImportResult> ImportModel(const std::string& path, const ModelOptions& options,

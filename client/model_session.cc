@@ -6,24 +6,58 @@
 
 #include "base/status.h"
 #include "optimizer/normalize.h"
+#include "runtime/backend.h"
 #include "runtime/numerics.h"
 #include "runtime/quantized.h"
 
 namespace mendel {
+namespace {
+
+absl::StatusOr<Plan> BaselinePlan(const ImportResult& model) {
+  std::set<std::string> faults;
+  Plan plan;
+  MENDEL_ASSIGN_OR_RETURN(plan.graph, Normalize(model.graph, {}, faults));
+  const Backend* backend = FindBackend("cpu");
+  if (backend == nullptr) return InvalidInput("this program has no backend 'cpu'");
+  plan.info.mutable_target()->set_backend("cpu");
+  plan.info.mutable_target()->set_identity(backend->Identity());
+  plan.info.mutable_target()->set_numerics(
+      std::string(NumericsName(NumericsFor(plan.graph, Numerics::kDefault))));
+  plan.info.set_model_hash(model.model_hash);
+  return plan;
+}
+
+absl::StatusOr<Plan> Specialize(const OnnxModel& model, const NamedShapes& shapes) {
+  ImportOptions options;
+  options.shapes = shapes;
+  const auto imported = model.Import(options);
+  if (!imported.ok())
+    return Annotate(imported.status(), Cat("for the inputs ", ShapesText(shapes)));
+  return BaselinePlan(*imported);
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<BundleSession>> LoadModelSession(const std::string& path,
                                                                 const ModelOptions& import,
-                                                                SessionOptions options,
+                                                                const SessionOptions& options,
                                                                 Context& context) {
   MENDEL_ASSIGN_OR_RETURN(const ImportResult model, ImportModel(path, import, context));
-  std::set<std::string> faults;
   std::vector<Plan> plans(1);
-  MENDEL_ASSIGN_OR_RETURN(plans[0].graph, Normalize(model.graph, {}, faults));
-  plans[0].info.mutable_target()->set_backend("cpu");
-  plans[0].info.mutable_target()->set_numerics(
-      std::string(NumericsName(NumericsFor(plans[0].graph, Numerics::kDefault))));
-  options.retune = true;
+  MENDEL_ASSIGN_OR_RETURN(plans[0], BaselinePlan(model));
   return BundleSession::Create(std::move(plans), options);
+}
+
+absl::StatusOr<std::unique_ptr<DynamicSession>> OpenDynamicModel(
+    const std::string& path, std::optional<std::string_view> bytes, SessionOptions options,
+    DynamicLimits limits) {
+  MENDEL_ASSIGN_OR_RETURN(const OnnxModel model,
+                          bytes.has_value() ? OnnxModel::Parse(*bytes, ExternalDataFolder(path))
+                                            : OnnxModel::Read(path));
+  return std::make_unique<DynamicSession>(
+      model.inputs(), model.hash(),
+      [model](const NamedShapes& shapes) { return Specialize(model, shapes); }, std::move(options),
+      limits);
 }
 
 }  // namespace mendel

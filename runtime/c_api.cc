@@ -9,12 +9,14 @@
 #include "base/status.h"
 #include "runtime/bundle_session.h"
 #include "runtime/c_api_support.h"
+#include "runtime/dynamic_session.h"
 #include "runtime/mendel.h"
 #include "runtime/session.h"
 
 struct mendel_plan {
-  std::unique_ptr<mendel::BundleSession> bundle;
-  mendel::Session* session = nullptr;  // the selected member's
+  std::unique_ptr<mendel::BundleSession> bundle;    // null where `dynamic` is set
+  std::unique_ptr<mendel::DynamicSession> dynamic;  // null where `bundle` is set
+  mendel::Session* session = nullptr;               // the selected one; null: none yet
   std::string device;
   // Buffers of a run, kept so that none allocates.
   std::vector<std::span<const std::byte>> sources;
@@ -48,13 +50,25 @@ mendel_status Describe(const std::vector<ValueInfo>& values, int index, mendel_v
   return Report(absl::OkStatus());
 }
 
+absl::Status NothingSelected() {
+  return InvalidInput("no input shapes are selected yet: call mendel_select_shapes first");
+}
+
 absl::Status Select(mendel_plan& plan, size_t member) {
   MENDEL_ASSIGN_OR_RETURN(plan.session, plan.bundle->Member(member));
   return absl::OkStatus();
 }
 
+/// The inputs in order, with any shapes.
+NamedShapes InputsOf(const mendel_plan& plan) {
+  if (plan.bundle != nullptr) return plan.bundle->offered()[0];
+  NamedShapes inputs;
+  for (const std::string& name : plan.dynamic->inputs()) inputs.emplace_back(name, Shape());
+  return inputs;
+}
+
 absl::Status SelectShapes(mendel_plan& plan, const int* ranks, const int64_t* const* shapes) {
-  NamedShapes wanted = plan.bundle->offered()[0];
+  NamedShapes wanted = InputsOf(plan);
   if (ranks == nullptr || shapes == nullptr) return InvalidInput("the shapes are NULL");
   for (size_t k = 0; k < wanted.size(); ++k) {
     if (ranks[k] < 0 || ranks[k] > kMaxRank || (ranks[k] > 0 && shapes[k] == nullptr)) {
@@ -63,11 +77,16 @@ absl::Status SelectShapes(mendel_plan& plan, const int* ranks, const int64_t* co
     }
     wanted[k].second.assign(shapes[k], shapes[k] + ranks[k]);
   }
+  if (plan.dynamic != nullptr) {
+    MENDEL_ASSIGN_OR_RETURN(plan.session, plan.dynamic->ForShapes(wanted));
+    return absl::OkStatus();
+  }
   MENDEL_ASSIGN_OR_RETURN(const size_t member, ChooseMember(plan.bundle->offered(), wanted));
   return Select(plan, member);
 }
 
 absl::Status RunPlan(mendel_plan& plan, const void* const* inputs, void* const* outputs) {
+  if (plan.session == nullptr) return NothingSelected();
   Session& session = *plan.session;
   plan.sources.clear();
   plan.sinks.clear();
@@ -99,6 +118,7 @@ absl::Status Addresses(const char* what, const std::vector<ValueInfo>& values,
 
 absl::Status RunOnDevice(mendel_plan& plan, const void* const* inputs, void* const* outputs,
                          void* stream, void* ready_event) {
+  if (plan.session == nullptr) return NothingSelected();
   MENDEL_RETURN_IF_ERROR(Addresses("input", plan.session->inputs(), inputs, plan.inputs));
   MENDEL_RETURN_IF_ERROR(Addresses("output", plan.session->outputs(), outputs, plan.outputs));
   return plan.session->executable().RunOnDevice({plan.inputs, plan.outputs, stream, ready_event});
@@ -135,6 +155,27 @@ absl::StatusOr<mendel_plan*> NewPlan(std::unique_ptr<BundleSession> bundle) {
   MENDEL_RETURN_IF_ERROR(Select(*plan, 0));
   plan->device = plan->session->executable().device();
   return plan.release();
+}
+
+mendel_plan* NewDynamicPlan(std::unique_ptr<DynamicSession> dynamic) {
+  auto plan = std::make_unique<mendel_plan>();
+  plan->dynamic = std::move(dynamic);
+  plan->device = "cpu";
+  return plan.release();
+}
+
+absl::StatusOr<const DynamicSession*> DynamicOf(const mendel_plan* plan) {
+  if (plan == nullptr) return InvalidInput("the plan is NULL");
+  if (plan->dynamic == nullptr)
+    return InvalidInput("the plan has fixed shapes: it is not of mendel_open_model");
+  return plan->dynamic.get();
+}
+
+absl::Status Adopt(mendel_plan* plan, std::span<const Plan> plans) {
+  MENDEL_RETURN_IF_ERROR(DynamicOf(plan).status());
+  plan->session = nullptr;
+  for (const Plan& one : plans) MENDEL_RETURN_IF_ERROR(plan->dynamic->Adopt(one));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<SessionOptions> LoadOptions(const mendel_load_options* options) {
@@ -177,13 +218,14 @@ mendel_plan* mendel_load_with(const char* path, const mendel_load_options* optio
 void mendel_free(mendel_plan* plan) { delete plan; }
 
 int mendel_member_count(const mendel_plan* plan) {
-  return plan == nullptr ? -1 : static_cast<int>(plan->bundle->size());
+  if (plan == nullptr) return -1;
+  return plan->bundle == nullptr ? 0 : static_cast<int>(plan->bundle->size());
 }
 
 mendel_status mendel_select(mendel_plan* plan, int member) {
   if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
   return mendel::Guarded([&]() -> absl::Status {
-    if (member < 0 || static_cast<size_t>(member) >= plan->bundle->size())
+    if (member < 0 || member >= mendel_member_count(plan))
       return mendel::InvalidInput("there is no member ", member);
     return mendel::Select(*plan, static_cast<size_t>(member));
   });
@@ -196,20 +238,24 @@ mendel_status mendel_select_shapes(mendel_plan* plan, const int* ranks,
 }
 
 int mendel_input_count(const mendel_plan* plan) {
-  return plan == nullptr ? -1 : static_cast<int>(plan->session->inputs().size());
+  if (plan == nullptr || plan->session == nullptr) return -1;
+  return static_cast<int>(plan->session->inputs().size());
 }
 
 int mendel_output_count(const mendel_plan* plan) {
-  return plan == nullptr ? -1 : static_cast<int>(plan->session->outputs().size());
+  if (plan == nullptr || plan->session == nullptr) return -1;
+  return static_cast<int>(plan->session->outputs().size());
 }
 
 mendel_status mendel_input(const mendel_plan* plan, int index, mendel_value* value) {
   if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
+  if (plan->session == nullptr) return mendel::Report(mendel::NothingSelected());
   return mendel::Describe(plan->session->inputs(), index, value);
 }
 
 mendel_status mendel_output(const mendel_plan* plan, int index, mendel_value* value) {
   if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
+  if (plan->session == nullptr) return mendel::Report(mendel::NothingSelected());
   return mendel::Describe(plan->session->outputs(), index, value);
 }
 

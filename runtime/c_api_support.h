@@ -5,12 +5,14 @@
 
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/status.h"
 #include "runtime/bundle_session.h"
+#include "runtime/dynamic_session.h"
 #include "runtime/mendel.h"
 #include "runtime/session.h"
 
@@ -37,6 +39,15 @@ absl::StatusOr<SessionOptions> LoadOptions(const mendel_load_options* options);
 
 /// A handle for mendel_free with member 0 compiled and selected.
 absl::StatusOr<mendel_plan*> NewPlan(std::unique_ptr<BundleSession> bundle);
+
+/// A handle without a plan until shapes are selected.
+mendel_plan* NewDynamicPlan(std::unique_ptr<DynamicSession> dynamic);
+
+/// The session behind a handle of NewDynamicPlan; InvalidArgument for another handle, and for NULL.
+absl::StatusOr<const DynamicSession*> DynamicOf(const mendel_plan* plan);
+
+/// DynamicSession::Adopt for all `plans`; nothing is selected afterwards.
+absl::Status Adopt(mendel_plan* plan, std::span<const Plan> plans);
 
 }  // namespace mendel
 

@@ -100,7 +100,7 @@ MENDEL_API mendel_status mendel_select(mendel_plan* plan, int member);
 MENDEL_API mendel_status mendel_select_shapes(mendel_plan* plan, const int* ranks,
                                               const int64_t* const* shapes);
 
-/* Number of inputs and outputs; -1 when `plan` is NULL. */
+/* Number of inputs and outputs; -1 when `plan` is NULL or has no shapes yet. */
 MENDEL_API int mendel_input_count(const mendel_plan* plan);
 MENDEL_API int mendel_output_count(const mendel_plan* plan);
 

@@ -274,6 +274,39 @@ absl::StatusOr<mendel_plan*> CompileModel(const mendel_model* model, const char*
   return NewPlan(std::move(bundle));
 }
 
+absl::StatusOr<DynamicLimits> LimitsOf(const mendel_dynamic_limits* given) {
+  DynamicLimits limits;
+  if (given == nullptr) return limits;
+  if (given->size != sizeof(mendel_dynamic_limits)) {
+    return InvalidInput("the limits have ", given->size, " bytes where this library has ",
+                        sizeof(mendel_dynamic_limits));
+  }
+  if (given->bytes < 0) return InvalidInput("the limit of bytes is negative: ", given->bytes);
+  if (given->plans > 0) limits.plans = given->plans;
+  if (given->bytes > 0) limits.bytes = given->bytes;
+  return limits;
+}
+
+absl::StatusOr<mendel_plan*> OpenModel(const mendel_model* model,
+                                       const mendel_load_options* options,
+                                       const mendel_dynamic_limits* limits) {
+  MENDEL_RETURN_IF_ERROR(CheckModel(model));
+  MENDEL_ASSIGN_OR_RETURN(const SessionOptions session, LoadOptions(options));
+  MENDEL_ASSIGN_OR_RETURN(const DynamicLimits bounds, LimitsOf(limits));
+  MENDEL_ASSIGN_OR_RETURN(auto dynamic,
+                          OpenDynamicModel(NameOf(*model), BytesOf(*model), session, bounds));
+  return NewDynamicPlan(std::move(dynamic));
+}
+
+absl::Status DescribeUse(const mendel_plan* plan, mendel_dynamic_use* use) {
+  MENDEL_ASSIGN_OR_RETURN(const DynamicSession* const dynamic, DynamicOf(plan));
+  if (use == nullptr || use->size != sizeof(mendel_dynamic_use))
+    return InvalidInput("the structure for the use is NULL or of another size");
+  const DynamicUse now = dynamic->use();
+  *use = {sizeof(mendel_dynamic_use), now.plans, now.bytes, now.hits, now.made, now.dropped};
+  return absl::OkStatus();
+}
+
 /// Runs `make` and hands its result over, `convert`ed, through `out`, which is NULL on failure.
 template <class Out, class Make, class Convert>
 mendel_status HandOver(Out* out, Make make, Convert convert) {
@@ -369,6 +402,22 @@ mendel_status mendel_verify(const mendel_model* a, const mendel_model* b, const 
 mendel_status mendel_compile_model(const mendel_model* model, const char* shapes,
                                    const mendel_load_options* options, mendel_plan** plan) {
   return mendel::HandOver(plan, [&] { return mendel::CompileModel(model, shapes, options); });
+}
+
+mendel_status mendel_open_model(const mendel_model* model, const mendel_load_options* options,
+                                const mendel_dynamic_limits* limits, mendel_plan** plan) {
+  return mendel::HandOver(plan, [&] { return mendel::OpenModel(model, options, limits); });
+}
+
+mendel_status mendel_adopt(mendel_plan* plan, const mendel_program* program) {
+  return mendel::Guarded([&]() -> absl::Status {
+    if (program == nullptr) return mendel::InvalidInput("the program is NULL");
+    return mendel::Adopt(plan, program->plans);
+  });
+}
+
+mendel_status mendel_dynamic_use_of(const mendel_plan* plan, mendel_dynamic_use* use) {
+  return mendel::Guarded([&] { return mendel::DescribeUse(plan, use); });
 }
 
 mendel_status mendel_describe_model(const mendel_model* model, char** json) {

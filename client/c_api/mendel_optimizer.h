@@ -97,6 +97,40 @@ MENDEL_API mendel_status mendel_compile_model(const mendel_model* model, const c
                                               const mendel_load_options* options,
                                               mendel_plan** plan);
 
+/* Bounds of the plans that a handle of mendel_open_model keeps: the least recently used ones are
+ * dropped, those of mendel_adopt last. Later versions add members at the end. */
+typedef struct mendel_dynamic_limits {
+  size_t size;   /* sizeof(mendel_dynamic_limits) */
+  size_t plans;  /* 0: 16 */
+  int64_t bytes; /* of activations and weights; 0: 2^30 */
+} mendel_dynamic_limits;
+
+/* Opens a model whose symbolic dimensions stay open. mendel_select_shapes and mendel_run_shapes
+ * take one shape for each input that the model declares, in order, make the plan for new shapes as
+ * mendel_compile_model does, and keep it. Their errors name the input and the dimension. Before the
+ * first, the handle has no inputs; it has no members. mendel_free frees it. `options` and `limits`
+ * NULL: the defaults. */
+MENDEL_API mendel_status mendel_open_model(const mendel_model* model,
+                                           const mendel_load_options* options,
+                                           const mendel_dynamic_limits* limits, mendel_plan** plan);
+
+/* Compiles all members of `program`, an optimized form of the model of `plan` (mendel_open_model).
+ * They replace the plans for their shapes. Shapes must be selected again before the next run. */
+MENDEL_API mendel_status mendel_adopt(mendel_plan* plan, const mendel_program* program);
+
+/* The plans of a handle of mendel_open_model; later versions add members at the end. */
+typedef struct mendel_dynamic_use {
+  size_t size;     /* sizeof(mendel_dynamic_use) */
+  size_t plans;    /* kept now */
+  int64_t bytes;   /* of their activations and weights */
+  int64_t hits;    /* selections that found a plan */
+  int64_t made;    /* plans that were made for new shapes */
+  int64_t dropped; /* plans that exceeded the limits */
+} mendel_dynamic_use;
+
+/* Fills `use`, whose `size` the caller sets. */
+MENDEL_API mendel_status mendel_dynamic_use_of(const mendel_plan* plan, mendel_dynamic_use* use);
+
 /* The interface as the model declares it: {"inputs":[{"name":"x","type":"f32",
  * "shape":[1,"height",null]}],"outputs":[...],"producer_name":"","graph_name":"","domain":"",
  * "description":"","version":0,"metadata":{}}. A symbolic dimension is its name, or null; so is a

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "onnx/model_builder.h"
+
 namespace mendel {
 namespace {
 
@@ -120,6 +122,63 @@ TEST(MendelOptimizer, MistakesAreSentences) {
   const mendel_model garbage = {nullptr, "garbage", 7};
   EXPECT_EQ(mendel_describe_model(&garbage, &text), MENDEL_INVALID);
   EXPECT_EQ(mendel_program_read(kCamera.c_str(), &program), MENDEL_INVALID);
+}
+
+/// y = relu(x) of the model, through mendel_run_shapes; "" or the error.
+std::string RunRelu(mendel_plan* plan, int64_t rows, int64_t columns) {
+  const int64_t extents[] = {rows, columns};
+  const int64_t* const shapes[] = {extents};
+  const int ranks[] = {2};
+  std::vector<float> x(static_cast<size_t>(rows * columns)), y(x.size(), 7.0F);
+  for (size_t k = 0; k < x.size(); ++k) x[k] = k % 2 == 0 ? 1.5F : -1.5F;
+  const void* inputs[] = {x.data()};
+  void* outputs[] = {y.data()};
+  if (mendel_run_shapes(plan, ranks, shapes, inputs, outputs) != MENDEL_OK)
+    return mendel_last_error();
+  for (size_t k = 0; k < x.size(); ++k) EXPECT_EQ(y[k], std::max(x[k], 0.0F)) << k;
+  return "";
+}
+
+TEST(MendelOptimizer, SymbolicDimensionsAreBoundByEveryRun) {
+  ModelBuilder builder;
+  builder.Input("x", {"N", "4"}).Output("y").Node("Relu", {"x"}, {"y"});
+  const std::string bytes = builder.Bytes();
+  const mendel_model model = {nullptr, bytes.data(), bytes.size()};
+  const mendel_dynamic_limits limits = {sizeof limits, 2, 0};
+  mendel_plan* plan = nullptr;
+  ASSERT_EQ(mendel_open_model(&model, nullptr, &limits, &plan), MENDEL_OK) << mendel_last_error();
+  EXPECT_EQ(mendel_input_count(plan), -1);
+  EXPECT_EQ(mendel_member_count(plan), 0);
+  EXPECT_EQ(mendel_run(plan, nullptr, nullptr), MENDEL_INVALID);
+  EXPECT_THAT(mendel_last_error(), HasSubstr("mendel_select_shapes"));
+  for (const int64_t rows : {1, 2, 1, 3}) EXPECT_EQ(RunRelu(plan, rows, 4), "");
+  EXPECT_EQ(mendel_input_count(plan), 1);
+  EXPECT_THAT(RunRelu(plan, 3, 5), HasSubstr("dimension 1 of input 'x' is 4, not 5"));
+  mendel_dynamic_use use = {sizeof use, 0, 0, 0, 0, 0};
+  ASSERT_EQ(mendel_dynamic_use_of(plan, &use), MENDEL_OK);
+  EXPECT_EQ(use.plans, 2u);
+  EXPECT_EQ(use.hits, 1);
+  EXPECT_EQ(use.made, 3);
+  EXPECT_EQ(use.dropped, 1);
+
+  const std::string cache = "--cache=" + TemporaryFile("cache");
+  const char* const options[] = {"--budget=0", "--threads=1", "--shapes=x:9x4", cache.c_str(),
+                                 nullptr};
+  const mendel_call call = {sizeof call, options, nullptr, nullptr, nullptr};
+  mendel_program* program = nullptr;
+  ASSERT_EQ(mendel_optimize(&model, &call, &program), MENDEL_OK) << mendel_last_error();
+  ASSERT_EQ(mendel_adopt(plan, program), MENDEL_OK) << mendel_last_error();
+  EXPECT_EQ(RunRelu(plan, 9, 4), "");
+  ASSERT_EQ(mendel_dynamic_use_of(plan, &use), MENDEL_OK);
+  EXPECT_EQ(use.hits, 2);
+  mendel_free(plan);
+
+  const mendel_model camera = {kCamera.c_str(), nullptr, 0};
+  ASSERT_EQ(mendel_open_model(&camera, nullptr, nullptr, &plan), MENDEL_OK);
+  EXPECT_EQ(mendel_adopt(plan, program), MENDEL_INVALID);
+  EXPECT_THAT(mendel_last_error(), HasSubstr("not of this one"));
+  mendel_free(plan);
+  mendel_program_free(program);
 }
 
 struct Watch {

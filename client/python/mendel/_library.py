@@ -46,6 +46,19 @@ class LoadOptions(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("threads", ctypes.c_int), ("affinity", ctypes.c_char_p)]
 
 
+class DynamicLimits(ctypes.Structure):
+    """mendel_dynamic_limits"""
+    _fields_ = [("size", ctypes.c_size_t), ("plans", ctypes.c_size_t), ("bytes", ctypes.c_int64)]
+
+
+class DynamicUse(ctypes.Structure):
+    """mendel_dynamic_use"""
+    _fields_ = [
+        ("size", ctypes.c_size_t), ("plans", ctypes.c_size_t), ("bytes", ctypes.c_int64), ("hits", ctypes.c_int64),
+        ("made", ctypes.c_int64), ("dropped", ctypes.c_int64),
+    ]
+
+
 class Model(ctypes.Structure):
     """mendel_model"""
     _fields_ = [("path", ctypes.c_char_p), ("bytes", ctypes.c_char_p), ("size", ctypes.c_size_t)]
@@ -92,6 +105,10 @@ _OPTIMIZER_FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("mendel_program_free", None, [_P]),
     ("mendel_verify", ctypes.c_int, [ctypes.POINTER(Model), ctypes.POINTER(Model), ctypes.POINTER(Call), _PP]),
     ("mendel_compile_model", ctypes.c_int, [ctypes.POINTER(Model), ctypes.c_char_p, ctypes.POINTER(LoadOptions), _PP]),
+    ("mendel_open_model", ctypes.c_int,
+     [ctypes.POINTER(Model), ctypes.POINTER(LoadOptions), ctypes.POINTER(DynamicLimits), _PP]),
+    ("mendel_adopt", ctypes.c_int, [_P, _P]),
+    ("mendel_dynamic_use_of", ctypes.c_int, [_P, ctypes.POINTER(DynamicUse)]),
     ("mendel_describe_model", ctypes.c_int, [ctypes.POINTER(Model), _PP]),
 ]
 _lock = threading.Lock()

@@ -54,6 +54,15 @@ class LoadedPlan:
             raise _library.NotFound(message) if "No such file" in message else InvalidArgument(message)
         self._members = c.mendel_member_count(handle)
         self._describe()
+        self._names = [value.name for value in self.inputs]
+
+    @classmethod
+    def _dynamic(cls, c: ctypes.CDLL, handle: Optional[int], inputs: List[str]) -> "LoadedPlan":
+        """Of mendel_open_model, whose plans are made for the shapes of each run. `inputs`: the model's, in order."""
+        plan = cls.__new__(cls)
+        plan._c, plan._handle, plan._lock, plan._members = c, handle, threading.Lock(), 0
+        plan._names, plan.inputs, plan.outputs = inputs, [], []
+        return plan
 
     def _describe(self) -> None:
         self.inputs = self._values(self._c.mendel_input_count, self._c.mendel_input)
@@ -92,12 +101,12 @@ class LoadedPlan:
         with self._lock:
             if not self._handle:
                 raise InvalidArgument("the plan is closed")
-            unknown = set(inputs) - {value.name for value in self.inputs}
+            unknown = set(inputs) - set(self._names)
             if unknown:
-                names = ", ".join(f"'{value.name}'" for value in self.inputs)
+                names = ", ".join(f"'{name}'" for name in self._names)
                 raise InvalidArgument(f"the plan has no input '{sorted(unknown)[0]}' (its inputs are {names})")
-            given = {value.name: _array(numpy, inputs, value) for value in self.inputs}
-            if self._members > 1:
+            given = {name: _array(numpy, inputs, name, self.inputs) for name in self._names}
+            if self._members != 1:
                 self._select(given)
             arrays = [_input(numpy, given[value.name], value) for value in self.inputs]
             results = [_output(numpy, outputs or {}, value) for value in self.outputs]
@@ -105,8 +114,8 @@ class LoadedPlan:
             return {value.name: array for value, array in zip(self.outputs, results)}
 
     def _select(self, given: Mapping[str, Any]) -> None:
-        shapes = [tuple(given[value.name].shape) for value in self.inputs]
-        if shapes == [value.shape for value in self.inputs]:
+        shapes = [tuple(given[name].shape) for name in self._names]
+        if self._members > 1 and shapes == [value.shape for value in self.inputs]:
             return
         ranks = (ctypes.c_int * len(shapes))(*[len(shape) for shape in shapes])
         extents = [(ctypes.c_int64 * max(1, len(shape)))(*shape) for shape in shapes]
@@ -124,10 +133,11 @@ class LoadedPlan:
         return values
 
 
-def _array(numpy: Any, inputs: Mapping[str, Any], value: ValueInfo) -> Any:
-    if value.name not in inputs:
-        raise InvalidArgument(f"input '{value.name}' ({value.dtype}, {list(value.shape)}) is missing")
-    given = inputs[value.name]
+def _array(numpy: Any, inputs: Mapping[str, Any], name: str, values: List[ValueInfo]) -> Any:
+    if name not in inputs:
+        types = [f" ({value.dtype}, {list(value.shape)})" for value in values if value.name == name]
+        raise InvalidArgument(f"input '{name}'{''.join(types)} is missing")
+    given = inputs[name]
     array = given if isinstance(given, numpy.ndarray) or not hasattr(given, "__dlpack__") else numpy.from_dlpack(given)
     return numpy.asarray(array)
 

@@ -6,12 +6,11 @@ import ctypes
 import enum
 import json
 import os
-import threading
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from mendel import _library
 from mendel._library import InvalidArgument
-from mendel._plan import Plan
+from mendel._plan import Plan, Shapes, optimize
 from mendel._runtime import LoadedPlan
 
 _ONNX_TYPES = {
@@ -19,7 +18,6 @@ _ONNX_TYPES = {
     "u8": "tensor(uint8)", "i32": "tensor(int32)", "i64": "tensor(int64)", "bool": "tensor(bool)",
 }
 _PROVIDERS = ["MendelExecutionProvider", "CPUExecutionProvider"]
-_COMPILED_SHAPES = 16  # plans that a session keeps
 
 
 class GraphOptimizationLevel(enum.IntEnum):
@@ -37,8 +35,9 @@ class ExecutionMode(enum.IntEnum):
 
 
 class SessionOptions:
-    """ONNX Runtime's options. `intra_op_num_threads` (0: physical cores) and the entry "mendel.budget" (seconds of search when a session
-    is created, for models without symbolic dimensions; "0": none) have an effect; all others are accepted and have none."""
+    """ONNX Runtime's options. These have an effect, all others are accepted and have none: `intra_op_num_threads` (0: physical cores);
+    the entries "mendel.budget" (seconds of search when a session is created, for models without symbolic dimensions; "0": none) and, for
+    models with symbolic dimensions, "mendel.plans" and "mendel.plan_bytes" (bounds of the plans that are kept; "0": 16 and 2**30)."""
 
     def __init__(self) -> None:
         self.intra_op_num_threads = 0
@@ -120,7 +119,7 @@ class InferenceSession:
     """A model (or a plan file) ready to run, with ONNX Runtime's interface. Threads may share it; its runs take place one after the other.
 
     A model is compiled as it is, with default algorithms: at once, or, with symbolic dimensions, at the first run of every new combination
-    of input shapes (the last 16 are kept). A plan of `mendel.optimize` is faster: give its file's path.
+    of input shapes (the last 16 are kept; `optimize` searches for shapes later). A plan of `mendel.optimize` is faster: give its file's path.
 
     `path_or_bytes`: a path or bytes. `sess_options`: SessionOptions, or ONNX Runtime's own. `providers`: accepted; the CPU runs."""
 
@@ -129,8 +128,6 @@ class InferenceSession:
         self._c = _library.library()
         self._options = sess_options if sess_options is not None else SessionOptions()
         self._threads = int(getattr(self._options, "intra_op_num_threads", 0) or 0)
-        self._lock = threading.Lock()
-        self._plans: "collections.OrderedDict[Tuple[Tuple[int, ...], ...], LoadedPlan]" = collections.OrderedDict()
         self._metadata: Dict[str, Any] = {}
         self._dynamic = False
         if isinstance(path_or_bytes, (str, os.PathLike)) and _is_plan(path_or_bytes):
@@ -143,12 +140,13 @@ class InferenceSession:
         self._metadata = facts
         self._inputs = [_node_arg(value) for value in facts["inputs"]]
         self._outputs = [_node_arg(value) for value in facts["outputs"]]
-        self._dynamic = any(not isinstance(size, int) for value in self._inputs for size in value.shape)
-        if not self._dynamic:
-            self._static = self._create(path_or_bytes)
+        self._dynamic = any(value["shape"] is None or not all(isinstance(size, int) for size in value["shape"])
+                            for value in facts["inputs"])
+        self._source = path_or_bytes
+        self._plan = self._open() if self._dynamic else self._create(path_or_bytes)
 
     def _adopt(self, plan: LoadedPlan) -> None:
-        self._static = plan
+        self._plan = plan
         self._inputs = [NodeArg(v.name, _ONNX_TYPES[v.dtype], list(v.shape)) for v in plan.inputs]
         self._outputs = [NodeArg(v.name, _ONNX_TYPES[v.dtype], list(v.shape)) for v in plan.outputs]
 
@@ -156,33 +154,40 @@ class InferenceSession:
         entries = getattr(self._options, "_entries", {})
         budget = float(entries.get("mendel.budget", "0"))
         if budget > 0:
-            from mendel._plan import optimize
-
             return optimize(model, budget=budget, threads=self._threads or None, progress=False).compile(self._threads)
-        return self._compile(None)
-
-    def _compile(self, shapes: Optional[str]) -> LoadedPlan:
         options = _library.LoadOptions(ctypes.sizeof(_library.LoadOptions), self._threads, None)
         handle = ctypes.c_void_p()
         _library.check(self._c, self._c.mendel_compile_model(
-            ctypes.byref(self._model), shapes.encode() if shapes else None, ctypes.byref(options), ctypes.byref(handle)))
+            ctypes.byref(self._model), None, ctypes.byref(options), ctypes.byref(handle)))
         return LoadedPlan._of_handle(self._c, handle.value)
 
-    def _plan_for(self, feed: Mapping[str, Any]) -> LoadedPlan:
+    def _open(self) -> LoadedPlan:
+        """The model with open dimensions: the library makes the plan of new shapes and keeps the last ones."""
+        entries = getattr(self._options, "_entries", {})
+        options = _library.LoadOptions(ctypes.sizeof(_library.LoadOptions), self._threads, None)
+        limits = _library.DynamicLimits(ctypes.sizeof(_library.DynamicLimits), int(entries.get("mendel.plans", "0")),
+                                        int(entries.get("mendel.plan_bytes", "0")))
+        handle = ctypes.c_void_p()
+        _library.check(self._c, self._c.mendel_open_model(
+            ctypes.byref(self._model), ctypes.byref(options), ctypes.byref(limits), ctypes.byref(handle)))
+        return LoadedPlan._dynamic(self._c, handle.value, [value.name for value in self._inputs])
+
+    def optimize(self, shapes: Union[Shapes, Sequence[Shapes]], **options: Any) -> Plan:
+        """Searches plans for these input shapes (mendel.optimize), which the session uses from now on where inputs have them. It runs
+        meanwhile with what it has: call this from another thread. For models with symbolic dimensions."""
         if not self._dynamic:
-            return self._static
-        missing = [value.name for value in self._inputs if value.name not in feed]
-        if missing:
-            raise InvalidArgument(f"input '{missing[0]}' is missing")
-        key = tuple(tuple(feed[value.name].shape) for value in self._inputs)
-        with self._lock:
-            if key not in self._plans:
-                shapes = _library.shapes_text({value.name: shape for value, shape in zip(self._inputs, key)})
-                self._plans[key] = self._compile(shapes)
-                if len(self._plans) > _COMPILED_SHAPES:
-                    self._plans.popitem(last=False)
-            self._plans.move_to_end(key)
-            return self._plans[key]
+            raise InvalidArgument("the model has no symbolic dimensions: give mendel.optimize(model) or the entry \"mendel.budget\"")
+        plan = optimize(self._source, shapes=shapes, **{"threads": self._threads or None, "progress": False, **options})
+        with self._plan._lock:
+            _library.check(self._c, self._c.mendel_adopt(self._plan._handle, plan._handle))
+        return plan
+
+    def plan_cache(self) -> Dict[str, int]:
+        """Counts of a model with symbolic dimensions: plans and bytes kept now; runs that found their plan (hits), plans made, dropped."""
+        use = _library.DynamicUse(ctypes.sizeof(_library.DynamicUse))
+        with self._plan._lock:
+            _library.check(self._c, self._c.mendel_dynamic_use_of(self._plan._handle, ctypes.byref(use)))
+        return {"plans": use.plans, "bytes": use.bytes, "hits": use.hits, "made": use.made, "dropped": use.dropped}
 
     def get_inputs(self) -> List[NodeArg]:
         return list(self._inputs)
@@ -225,7 +230,7 @@ class InferenceSession:
         for name in names:
             if name not in known:
                 raise InvalidArgument(f"there is no output '{name}' (the outputs are {', '.join(repr(k) for k in sorted(known))})")
-        results = self._plan_for(feed).run(feed)
+        results = self._plan.run(feed)
         return [results[name] for name in names]
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: Any = None) -> None:

@@ -183,6 +183,32 @@ class SessionTest(unittest.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual(wrong, [])
+        use = session.plan_cache()
+        self.assertEqual(use["plans"], 16)
+        self.assertEqual(use["made"] - use["dropped"], 16)
+        self.assertEqual(use["hits"] + use["made"], 81)
+
+    def test_shapes_that_do_not_fit_and_a_search_later(self):
+        options = mendel.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.add_session_config_entry("mendel.plans", "2")
+        session = mendel.InferenceSession(symbolic_model(), options)
+        run = lambda *shape: session.run(None, {"x": numpy.ones(shape, "float32")})[0]  # noqa: E731
+        expected = run(2, 3, 4)
+        with self.assertRaisesRegex(mendel.InvalidArgument, "x:2x5x4.*dimension 1 of input 'x' is 3, not 5"):
+            run(2, 5, 4)
+        with self.assertRaisesRegex(mendel.InvalidArgument, "input 'x' has rank 3, the given shape .* has 2"):
+            run(2, 3)
+        with self.assertRaisesRegex(mendel.InvalidArgument, "input 'x'.* is missing"):
+            session.run(None, {})
+        plan = session.optimize({"x": (2, 3, 4)}, budget=0, cache=CACHE)
+        self.assertEqual(plan.facts[0]["inputs"], {"x": [2, 3, 4]})
+        for width in range(5, 9):
+            run(2, 3, width)
+        numpy.testing.assert_allclose(run(2, 3, 4), expected, atol=1e-6)
+        self.assertEqual(session.plan_cache(), {**session.plan_cache(), "plans": 2, "hits": 1, "made": 5, "dropped": 3})
+        with self.assertRaisesRegex(mendel.InvalidArgument, "no symbolic dimensions"):
+            mendel.InferenceSession(CAMERA).optimize({"image": (1, 3, 8, 8)})
 
     def test_binding_and_mistakes(self):
         session = mendel.InferenceSession(PAIR(False))

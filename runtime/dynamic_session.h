@@ -1,0 +1,83 @@
+// A model ready to run for any input shapes: the inputs of a run bind its symbolic dimensions, and
+// the plan for these shapes is made at their first use and kept.
+#ifndef MENDEL_RUNTIME_DYNAMIC_SESSION_H_
+#define MENDEL_RUNTIME_DYNAMIC_SESSION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/plan_bundle.h"
+#include "runtime/session.h"
+
+namespace mendel {
+
+/// Bounds of the plans that are kept. The plan that was used last stays, whatever its size.
+struct DynamicLimits {
+  size_t plans = 16;
+  /// Of the plans' memory for activations and scratch, and of the largest one's weights: plans
+  /// share weights that are packed alike.
+  int64_t bytes = int64_t{1} << 30;
+};
+
+struct DynamicUse {
+  size_t plans = 0;  ///< kept now
+  int64_t bytes = 0;
+  int64_t hits = 0;  ///< calls that found a plan
+  int64_t made = 0;
+  int64_t dropped = 0;
+};
+
+/// Not thread-safe.
+class DynamicSession {
+ public:
+  /// Makes the plan for these input shapes; its errors name the input and the dimension.
+  using Specialize = std::function<absl::StatusOr<Plan>(const NamedShapes&)>;
+
+  /// `inputs`: the names of the model's inputs, in order. `model_hash`: as in a plan's info.
+  DynamicSession(std::vector<std::string> inputs, std::string model_hash, Specialize specialize,
+                 SessionOptions options, DynamicLimits limits);
+
+  const std::vector<std::string>& inputs() const { return inputs_; }
+  /// The session for these shapes, which is compiled if it is not kept. An input that is not named
+  /// has the shape that the model gives it. The session lives until the next call that is not
+  /// const. Errors: those of `specialize` and of Session::Create.
+  absl::StatusOr<Session*> ForShapes(const NamedShapes& shapes);
+  /// Compiles `plan`, which replaces the one for its input shapes: the result of a search.
+  /// It is dropped only after the plans that `specialize` made. InvalidArgument for a plan of
+  /// another model or with other inputs.
+  absl::Status Adopt(const Plan& plan);
+  DynamicUse use() const;
+
+ private:
+  using Key = std::map<std::string, Shape>;
+  struct Kept {
+    Key key;
+    std::unique_ptr<Session> session;
+    bool adopted = false;
+  };
+
+  std::list<Kept>::iterator Find(const Key& key);
+  /// Puts `kept` at the front and drops what exceeds the limits.
+  Session* Keep(Kept kept);
+  int64_t Bytes() const;
+
+  std::vector<std::string> inputs_;
+  std::string model_hash_;
+  Specialize specialize_;
+  SessionOptions options_;
+  DynamicLimits limits_;
+  std::list<Kept> kept_;  // the most recently used first
+  DynamicUse counts_;
+};
+
+}  // namespace mendel
+
+#endif  // MENDEL_RUNTIME_DYNAMIC_SESSION_H_
