@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -192,7 +193,44 @@ TEST(Import, ConstantConditionTakesItsBranch) {
       node;
   running.graph().mutable_node(0)->set_input(0, "c");
   ExpectRefused(running, absl::StatusCode::kUnimplemented,
-                "node 'the_If' (If): the condition depends on run-time values");
+                "the condition is known at run time only, and else_branch does not import");
+}
+
+TEST(Import, RunTimeConditionSelectsBetweenBothBranches) {
+  Builder model;
+  model.Input("c", {"1"}, DType::kBool).Input("x", {"2"}).Output("y");
+  auto& node = model.Node("If", {"c"}, {"y"});
+  for (const char* branch : {"then_branch", "else_branch"}) {
+    auto& graph = *Builder::Attribute(node, branch, onnx::AttributeProto::GRAPH).mutable_g();
+    graph.add_output()->set_name("inner");
+    Builder::AddNode(*graph.mutable_node(), branch[0] == 't' ? "Sqrt" : "Neg", {"x"}, {"inner"});
+  }
+  const auto imported = Import(model);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  for (const int condition : {0, 1}) {
+    const std::vector<HostValue> inputs = {
+        HostValue::FromTensor(Tensor::Filled({DType::kBool, {1}}, condition)),
+        HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {2}}, {{-4, 9}}))};
+    const auto outputs = Evaluate(imported->graph, inputs);
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    const Tensor y = (*outputs)[0].ToTensor();
+    EXPECT_EQ(y.DoubleAt(1), condition == 1 ? 3 : -9);
+    EXPECT_EQ(std::isnan(y.DoubleAt(0)), condition == 1) << "the root stays in its branch";
+  }
+}
+
+TEST(Import, BranchesOfARunTimeConditionHaveOneType) {
+  Builder model;
+  model.Input("c", {}, DType::kBool).Input("x", {"2", "3"}).Output("y");
+  auto& node = model.Node("If", {"c"}, {"y"});
+  for (const char* branch : {"then_branch", "else_branch"}) {
+    auto& graph = *Builder::Attribute(node, branch, onnx::AttributeProto::GRAPH).mutable_g();
+    graph.add_output()->set_name("inner");
+    Builder::AddNode(*graph.mutable_node(), branch[0] == 't' ? "Relu" : "Transpose", {"x"},
+                     {"inner"});
+  }
+  ExpectRefused(model, absl::StatusCode::kUnimplemented,
+                "output 0 is f32[2,3] of then_branch, but f32[3,2] of else_branch");
 }
 
 /// A function "local.Twice(x){alpha}" that applies LeakyRelu twice.

@@ -157,14 +157,52 @@ absl::Status ImportEyeLike(OpContext& op) {
   return op.SetOutput(0, op.Literal(Tensor::FromDoubles({dtype, like.shape}, values)));
 }
 
-absl::Status ImportIf(OpContext& op) {
-  const Tensor* condition = op.ConstantOf(op.In(0));
-  if (condition == nullptr || condition->size() != 1) {
-    return Unsupported(
-        "the condition depends on run-time values; --bind NAME=file.npy can fix an input");
+absl::StatusOr<std::vector<ValueId>> ImportEither(OpContext& op, const onnx::GraphProto& branch,
+                                                  const char* name) {
+  auto outputs = op.Branch(branch);
+  if (outputs.ok()) return outputs;
+  return absl::Status(
+      outputs.status().code(),
+      Cat("the condition is known at run time only, and ", name,
+          " does not import: ", std::string(outputs.status().message()),
+          "; other shapes may suit both branches, or --bind NAME=file.npy fixes the input that "
+          "chooses one"));
+}
+
+/// Computes both branches and selects: no operator fails, whatever its operands are, so that the
+/// branch that is not taken has no effect.
+absl::Status SelectBranches(OpContext& op, const onnx::GraphProto& yes,
+                            const onnx::GraphProto& no) {
+  MENDEL_ASSIGN_OR_RETURN(const auto taken, ImportEither(op, yes, "then_branch"));
+  MENDEL_ASSIGN_OR_RETURN(const auto other, ImportEither(op, no, "else_branch"));
+  if (taken.size() != other.size()) {
+    return InvalidInput("then_branch has ", taken.size(), " outputs, else_branch ", other.size());
   }
+  MENDEL_ASSIGN_OR_RETURN(const ValueId condition, op.Reshape(op.In(0), {}));
+  std::vector<ValueId> outputs;
+  for (size_t k = 0; k < taken.size(); ++k) {
+    const TensorType a = op.type(taken[k]), b = op.type(other[k]);
+    if (a != b) {
+      return Unsupported("the condition is known at run time only, and output ", k, " is ",
+                         TypeString(a), " of then_branch, but ", TypeString(b),
+                         " of else_branch; --bind NAME=file.npy fixes the input that chooses one");
+    }
+    MENDEL_ASSIGN_OR_RETURN(outputs.emplace_back(),
+                            op.Emit("Where", {condition, taken[k], other[k]}));
+  }
+  return op.SetOutputs(outputs);
+}
+
+absl::Status ImportIf(OpContext& op) {
   const onnx::GraphProto* yes = op.GraphAttribute("then_branch");
   const onnx::GraphProto* no = op.GraphAttribute("else_branch");
+  if (NumElements(op.shape(op.In(0))) != 1)
+    return InvalidInput("the condition must have one element");
+  const Tensor* condition = op.ConstantOf(op.In(0));
+  if (condition == nullptr) {
+    if (yes == nullptr || no == nullptr) return InvalidInput("lacks a branch");
+    return SelectBranches(op, *yes, *no);
+  }
   const onnx::GraphProto* branch = condition->DoubleAt(0) != 0 ? yes : no;
   if (branch == nullptr) return InvalidInput("has no such branch");
   return op.SetOutputs(op.Branch(*branch));
