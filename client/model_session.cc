@@ -27,13 +27,17 @@ absl::StatusOr<Plan> BaselinePlan(const ImportResult& model) {
   return plan;
 }
 
-absl::StatusOr<Plan> Specialize(const OnnxModel& model, const NamedShapes& shapes) {
+absl::StatusOr<DynamicSession::Specialized> Specialize(const OnnxModel& model,
+                                                       const NamedShapes& shapes,
+                                                       const DynamicSession::Values& deciding) {
   ImportOptions options;
   options.shapes = shapes;
-  const auto imported = model.Import(options);
+  DynamicSession::Specialized made;
+  const auto imported = model.ImportDecided(options, deciding, made.bound);
   if (!imported.ok())
     return Annotate(imported.status(), Cat("for the inputs ", ShapesText(shapes)));
-  return BaselinePlan(*imported);
+  MENDEL_ASSIGN_OR_RETURN(made.plan, BaselinePlan(*imported));
+  return made;
 }
 
 }  // namespace
@@ -54,10 +58,12 @@ absl::StatusOr<std::unique_ptr<DynamicSession>> OpenDynamicModel(
   MENDEL_ASSIGN_OR_RETURN(const OnnxModel model,
                           bytes.has_value() ? OnnxModel::Parse(*bytes, ExternalDataFolder(path))
                                             : OnnxModel::Read(path));
-  return std::make_unique<DynamicSession>(
-      model.inputs(), model.hash(),
-      [model](const NamedShapes& shapes) { return Specialize(model, shapes); }, std::move(options),
-      limits);
+  DynamicSession::Model parts = {
+      model.inputs(), model.hash(), model.deciding_inputs(),
+      [model](const NamedShapes& shapes, const DynamicSession::Values& deciding) {
+        return Specialize(model, shapes, deciding);
+      }};
+  return std::make_unique<DynamicSession>(std::move(parts), std::move(options), limits);
 }
 
 }  // namespace mendel

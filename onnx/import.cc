@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "onnx/deciding_inputs.h"
 #include "onnx/importer.h"
 #include "onnx/mapped_file.h"
 #include "onnx/model_reader.h"
@@ -122,6 +123,29 @@ std::vector<std::string> OnnxModel::inputs() const {
     if (stored.count(input.name()) == 0) names.push_back(input.name());
   }
   return names;
+}
+
+std::map<std::string, TensorType> OnnxModel::deciding_inputs() const {
+  return DecidingInputs(parsed_->file.model.graph());
+}
+
+absl::StatusOr<ImportResult> OnnxModel::ImportDecided(ImportOptions options,
+                                                      const std::map<std::string, Tensor>& deciding,
+                                                      std::set<std::string>& bound) const {
+  bound.clear();
+  absl::StatusOr<ImportResult> imported = Import(options);
+  if (imported.ok()) return imported;
+  std::set<std::string> names;
+  for (const auto& [name, type] : deciding_inputs()) {
+    const auto value = deciding.find(name);
+    if (value == deciding.end()) return imported;
+    options.bindings.insert_or_assign(name, value->second);
+    names.insert(name);
+  }
+  if (names.empty()) return imported;
+  absl::StatusOr<ImportResult> decided = Import(options);
+  if (decided.ok()) bound = std::move(names);
+  return decided;
 }
 
 const std::string& OnnxModel::hash() const { return parsed_->hash; }

@@ -73,6 +73,14 @@ class OnnxModel {
   absl::StatusOr<ImportResult> Import(const ImportOptions& options) const;
   /// The names of the declared inputs, in order, without those that initializers set.
   std::vector<std::string> inputs() const;
+  /// Inputs of one element that alone decide which branches are taken (deciding_inputs.h).
+  std::map<std::string, TensorType> deciding_inputs() const;
+  /// The import with `deciding`, values of deciding inputs, as ImportOptions::bindings if the model
+  /// does not import without: one of its branches does not suit the shapes. `bound` receives the
+  /// names of the inputs that the graph then lacks. Without all values, the error of Import.
+  absl::StatusOr<ImportResult> ImportDecided(ImportOptions options,
+                                             const std::map<std::string, Tensor>& deciding,
+                                             std::set<std::string>& bound) const;
   /// ImportResult::model_hash.
   const std::string& hash() const;
 

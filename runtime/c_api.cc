@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -67,7 +68,27 @@ NamedShapes InputsOf(const mendel_plan& plan) {
   return inputs;
 }
 
-absl::Status SelectShapes(mendel_plan& plan, const int* ranks, const int64_t* const* shapes) {
+/// Copies of the deciding inputs' values; those of `wanted` shapes that are wrong are left out.
+absl::StatusOr<DynamicSession::Values> DecidingValues(const mendel_plan& plan,
+                                                      const NamedShapes& wanted,
+                                                      const void* const* inputs) {
+  DynamicSession::Values values;
+  for (size_t k = 0; inputs != nullptr && k < wanted.size(); ++k) {
+    const auto deciding = plan.dynamic->deciding().find(wanted[k].first);
+    if (deciding == plan.dynamic->deciding().end()) continue;
+    const TensorType& type = deciding->second;
+    if (wanted[k].second != type.shape) continue;
+    if (inputs[k] == nullptr) return InvalidInput("input '", wanted[k].first, "' is NULL");
+    const auto* bytes = static_cast<const std::byte*>(inputs[k]);
+    values.emplace(wanted[k].first,
+                   Tensor(type, std::vector<std::byte>(bytes, bytes + ByteSize(type))));
+  }
+  return values;
+}
+
+/// `inputs` NULL: the plan cannot depend on their values.
+absl::Status SelectInputs(mendel_plan& plan, const int* ranks, const int64_t* const* shapes,
+                          const void* const* inputs) {
   NamedShapes wanted = InputsOf(plan);
   if (ranks == nullptr || shapes == nullptr) return InvalidInput("the shapes are NULL");
   for (size_t k = 0; k < wanted.size(); ++k) {
@@ -78,7 +99,8 @@ absl::Status SelectShapes(mendel_plan& plan, const int* ranks, const int64_t* co
     wanted[k].second.assign(shapes[k], shapes[k] + ranks[k]);
   }
   if (plan.dynamic != nullptr) {
-    MENDEL_ASSIGN_OR_RETURN(plan.session, plan.dynamic->ForShapes(wanted));
+    MENDEL_ASSIGN_OR_RETURN(const auto values, DecidingValues(plan, wanted, inputs));
+    MENDEL_ASSIGN_OR_RETURN(plan.session, plan.dynamic->ForInputs(wanted, values));
     return absl::OkStatus();
   }
   MENDEL_ASSIGN_OR_RETURN(const size_t member, ChooseMember(plan.bundle->offered(), wanted));
@@ -234,7 +256,13 @@ mendel_status mendel_select(mendel_plan* plan, int member) {
 mendel_status mendel_select_shapes(mendel_plan* plan, const int* ranks,
                                    const int64_t* const* shapes) {
   if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
-  return mendel::Guarded([&] { return mendel::SelectShapes(*plan, ranks, shapes); });
+  return mendel::Guarded([&] { return mendel::SelectInputs(*plan, ranks, shapes, nullptr); });
+}
+
+mendel_status mendel_select_inputs(mendel_plan* plan, const int* ranks,
+                                   const int64_t* const* shapes, const void* const* inputs) {
+  if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
+  return mendel::Guarded([&] { return mendel::SelectInputs(*plan, ranks, shapes, inputs); });
 }
 
 int mendel_input_count(const mendel_plan* plan) {
@@ -266,8 +294,15 @@ mendel_status mendel_run(mendel_plan* plan, const void* const* inputs, void* con
 
 mendel_status mendel_run_shapes(mendel_plan* plan, const int* ranks, const int64_t* const* shapes,
                                 const void* const* inputs, void* const* outputs) {
-  const mendel_status selected = mendel_select_shapes(plan, ranks, shapes);
-  return selected == MENDEL_OK ? mendel_run(plan, inputs, outputs) : selected;
+  const mendel_status selected = mendel_select_inputs(plan, ranks, shapes, inputs);
+  if (selected != MENDEL_OK || plan->dynamic == nullptr || inputs == nullptr)
+    return selected == MENDEL_OK ? mendel_run(plan, inputs, outputs) : selected;
+  std::vector<const void*> taken;  // the plan may contain some inputs as constants
+  const std::vector<std::string>& names = plan->dynamic->inputs();
+  for (const mendel::ValueInfo& input : plan->session->inputs()) {
+    taken.push_back(inputs[std::find(names.begin(), names.end(), input.name) - names.begin()]);
+  }
+  return mendel_run(plan, taken.data(), outputs);
 }
 
 const char* mendel_device(const mendel_plan* plan) {

@@ -8,47 +8,44 @@
 
 namespace mendel {
 
-DynamicSession::DynamicSession(std::vector<std::string> inputs, std::string model_hash,
-                               Specialize specialize, SessionOptions options, DynamicLimits limits)
-    : inputs_(std::move(inputs)),
-      model_hash_(std::move(model_hash)),
-      specialize_(std::move(specialize)),
-      options_(std::move(options)),
-      limits_(limits) {}
+DynamicSession::DynamicSession(Model model, SessionOptions options, DynamicLimits limits)
+    : model_(std::move(model)), options_(std::move(options)), limits_(limits) {}
 
-absl::StatusOr<Session*> DynamicSession::ForShapes(const NamedShapes& shapes) {
+absl::StatusOr<Session*> DynamicSession::ForInputs(const NamedShapes& shapes,
+                                                   const Values& values) {
   const Key key(shapes.begin(), shapes.end());
-  const auto found = Find(key);
+  const auto found = Find(key, values);
   if (found != kept_.end()) {
     ++counts_.hits;
     kept_.splice(kept_.begin(), kept_, found);
     return found->session.get();
   }
-  MENDEL_ASSIGN_OR_RETURN(const Plan plan, specialize_(shapes));
-  MENDEL_ASSIGN_OR_RETURN(auto session, Session::Create(plan, options_));
+  MENDEL_ASSIGN_OR_RETURN(const Specialized made, model_.specialize(shapes, values));
+  MENDEL_ASSIGN_OR_RETURN(auto session, Session::Create(made.plan, options_));
   ++counts_.made;
-  return Keep({key, std::move(session), false});
+  Values bound;
+  for (const std::string& name : made.bound) bound.emplace(name, values.at(name));
+  return Keep({key, std::move(bound), std::move(session), false});
 }
 
 absl::Status DynamicSession::Adopt(const Plan& plan) {
-  if (plan.info.model_hash() != model_hash_) {
+  if (plan.info.model_hash() != model_.hash) {
     return InvalidInput("the plan is of the model ", plan.info.model_hash(),
-                        " (SHA-256), not of this one, ", model_hash_);
+                        " (SHA-256), not of this one, ", model_.hash);
   }
   Key key;
   for (auto& [name, shape] : InputShapes(plan.graph)) {
-    if (std::find(inputs_.begin(), inputs_.end(), name) == inputs_.end())
+    if (std::find(model_.inputs.begin(), model_.inputs.end(), name) == model_.inputs.end())
       return InvalidInput("the plan has the input '", name, "', which the model does not have");
     key.emplace(name, shape);
   }
-  for (const std::string& name : inputs_) {
+  for (const std::string& name : model_.inputs) {
     if (key.count(name) == 0)
       return InvalidInput("the plan does not have the model's input '", name, "'");
   }
   MENDEL_ASSIGN_OR_RETURN(auto session, Session::Create(plan, options_));
-  const auto found = Find(key);
-  if (found != kept_.end()) kept_.erase(found);
-  Keep({key, std::move(session), true});
+  std::erase_if(kept_, [&](const Kept& kept) { return kept.key == key; });
+  Keep({key, {}, std::move(session), true});
   return absl::OkStatus();
 }
 
@@ -59,9 +56,15 @@ DynamicUse DynamicSession::use() const {
   return use;
 }
 
-std::list<DynamicSession::Kept>::iterator DynamicSession::Find(const Key& key) {
-  return std::find_if(kept_.begin(), kept_.end(),
-                      [&](const Kept& kept) { return kept.key == key; });
+std::list<DynamicSession::Kept>::iterator DynamicSession::Find(const Key& key,
+                                                               const Values& values) {
+  return std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) {
+    return kept.key == key &&
+           std::all_of(kept.bound.begin(), kept.bound.end(), [&](const auto& bound) {
+             const auto value = values.find(bound.first);
+             return value != values.end() && value->second == bound.second;
+           });
+  });
 }
 
 Session* DynamicSession::Keep(Kept kept) {

@@ -9,6 +9,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,8 @@ namespace mendel {
 /// Bounds of the plans that are kept. The plan that was used last stays, whatever its size.
 struct DynamicLimits {
   size_t plans = 16;
-  /// Of the plans' memory for activations and scratch, and of the largest one's weights: plans
-  /// share weights that are packed alike.
+  /// Memory of the plans: activations and scratch of each, and the weights of the largest, since
+  /// plans share weights that are packed alike.
   int64_t bytes = int64_t{1} << 30;
 };
 
@@ -38,18 +39,32 @@ struct DynamicUse {
 /// Not thread-safe.
 class DynamicSession {
  public:
-  /// Makes the plan for these input shapes; its errors name the input and the dimension.
-  using Specialize = std::function<absl::StatusOr<Plan>(const NamedShapes&)>;
+  using Values = std::map<std::string, Tensor>;
+  struct Specialized {
+    Plan plan;
+    std::set<std::string> bound;  ///< deciding inputs that are constants of the plan
+  };
+  /// Makes the plan for these input shapes and values of deciding inputs; its errors name the input
+  /// and the dimension.
+  using Specialize =
+      std::function<absl::StatusOr<Specialized>(const NamedShapes&, const Values& deciding)>;
+  struct Model {
+    std::vector<std::string> inputs;  ///< names, in order
+    std::string hash;                 ///< as in a plan's info
+    /// Inputs of one element that decide which branches of the model are taken.
+    std::map<std::string, TensorType> deciding = {};
+    Specialize specialize;
+  };
 
-  /// `inputs`: the names of the model's inputs, in order. `model_hash`: as in a plan's info.
-  DynamicSession(std::vector<std::string> inputs, std::string model_hash, Specialize specialize,
-                 SessionOptions options, DynamicLimits limits);
+  DynamicSession(Model model, SessionOptions options, DynamicLimits limits);
 
-  const std::vector<std::string>& inputs() const { return inputs_; }
+  const std::vector<std::string>& inputs() const { return model_.inputs; }
+  const std::map<std::string, TensorType>& deciding() const { return model_.deciding; }
   /// The session for these shapes, which is compiled if it is not kept. An input that is not named
-  /// has the shape that the model gives it. The session lives until the next call that is not
+  /// has the shape that the model gives it. `values`: of the deciding inputs, or of none; the
+  /// session lacks those that are constants of its plan. It lives until the next call that is not
   /// const. Errors: those of `specialize` and of Session::Create.
-  absl::StatusOr<Session*> ForShapes(const NamedShapes& shapes);
+  absl::StatusOr<Session*> ForInputs(const NamedShapes& shapes, const Values& values);
   /// Compiles `plan`, which replaces the one for its input shapes: the result of a search.
   /// It is dropped only after the plans that `specialize` made. InvalidArgument for a plan of
   /// another model or with other inputs.
@@ -60,18 +75,17 @@ class DynamicSession {
   using Key = std::map<std::string, Shape>;
   struct Kept {
     Key key;
+    Values bound;  ///< values of the inputs that the plan contains as constants
     std::unique_ptr<Session> session;
     bool adopted = false;
   };
 
-  std::list<Kept>::iterator Find(const Key& key);
+  std::list<Kept>::iterator Find(const Key& key, const Values& values);
   /// Puts `kept` at the front and drops what exceeds the limits.
   Session* Keep(Kept kept);
   int64_t Bytes() const;
 
-  std::vector<std::string> inputs_;
-  std::string model_hash_;
-  Specialize specialize_;
+  Model model_;
   SessionOptions options_;
   DynamicLimits limits_;
   std::list<Kept> kept_;  // the most recently used first

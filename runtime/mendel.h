@@ -100,6 +100,13 @@ MENDEL_API mendel_status mendel_select(mendel_plan* plan, int member);
 MENDEL_API mendel_status mendel_select_shapes(mendel_plan* plan, const int* ranks,
                                               const int64_t* const* shapes);
 
+/* As mendel_select_shapes, for the inputs at hand: one pointer each, as for mendel_run. A plan of
+ * mendel_open_model may contain an input of one element that decides which branches of the model
+ * are taken; it is then not among the inputs that mendel_input and mendel_run know. */
+MENDEL_API mendel_status mendel_select_inputs(mendel_plan* plan, const int* ranks,
+                                              const int64_t* const* shapes,
+                                              const void* const* inputs);
+
 /* Number of inputs and outputs; -1 when `plan` is NULL or has no shapes yet. */
 MENDEL_API int mendel_input_count(const mendel_plan* plan);
 MENDEL_API int mendel_output_count(const mendel_plan* plan);
@@ -114,7 +121,8 @@ MENDEL_API mendel_status mendel_output(const mendel_plan* plan, int index, mende
 MENDEL_API mendel_status mendel_run(mendel_plan* plan, const void* const* inputs,
                                     void* const* outputs);
 
-/* mendel_select_shapes, then mendel_run: the member is chosen by the inputs at hand. */
+/* mendel_select_inputs, then mendel_run: the member is chosen by the inputs at hand. `inputs` has
+ * all inputs of the model. */
 MENDEL_API mendel_status mendel_run_shapes(mendel_plan* plan, const int* ranks,
                                            const int64_t* const* shapes, const void* const* inputs,
                                            void* const* outputs);

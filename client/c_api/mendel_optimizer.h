@@ -105,11 +105,11 @@ typedef struct mendel_dynamic_limits {
   int64_t bytes; /* of activations and weights; 0: 2^30 */
 } mendel_dynamic_limits;
 
-/* Opens a model whose symbolic dimensions stay open. mendel_select_shapes and mendel_run_shapes
- * take one shape for each input that the model declares, in order, make the plan for new shapes as
- * mendel_compile_model does, and keep it. Their errors name the input and the dimension. Before the
- * first, the handle has no inputs; it has no members. mendel_free frees it. `options` and `limits`
- * NULL: the defaults. */
+/* Opens a model whose symbolic dimensions stay open. mendel_select_shapes, mendel_select_inputs and
+ * mendel_run_shapes take one shape for each input that the model declares, in order, make the plan
+ * for new shapes as mendel_compile_model does, and keep it. Their errors name the input and the
+ * dimension. Before the first, the handle has no inputs; it has no members. mendel_free frees it.
+ * `options` and `limits` NULL: the defaults. */
 MENDEL_API mendel_status mendel_open_model(const mendel_model* model,
                                            const mendel_load_options* options,
                                            const mendel_dynamic_limits* limits, mendel_plan** plan);

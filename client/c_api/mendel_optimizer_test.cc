@@ -181,6 +181,45 @@ TEST(MendelOptimizer, SymbolicDimensionsAreBoundByEveryRun) {
   mendel_program_free(program);
 }
 
+TEST(MendelOptimizer, AnInputThatDecidesIsReadWhereBranchesDiffer) {
+  ModelBuilder builder;
+  builder.Input("rate", {}, DType::kI64).Input("x", {"N", "3"}).Output("y");
+  builder.Initializer("fast", Tensor::FromInts({DType::kI64, {}}, {{16000}}));
+  builder.Node("Equal", {"rate", "fast"}, {"is_fast"});
+  auto& node = builder.Node("If", {"is_fast"}, {"y"});
+  for (const char* branch : {"then_branch", "else_branch"}) {
+    auto& graph = *ModelBuilder::Attribute(node, branch, onnx::AttributeProto::GRAPH).mutable_g();
+    graph.add_output()->set_name("inner");
+    ModelBuilder::AddNode(*graph.mutable_node(), branch[0] == 't' ? "Neg" : "Transpose", {"x"},
+                          {"inner"});
+  }
+  const std::string bytes = builder.Bytes();
+  const mendel_model model = {nullptr, bytes.data(), bytes.size()};
+  mendel_plan* plan = nullptr;
+  ASSERT_EQ(mendel_open_model(&model, nullptr, nullptr, &plan), MENDEL_OK) << mendel_last_error();
+  const int64_t extents[] = {2, 3};
+  const int64_t* const shapes[] = {nullptr, extents};
+  const int ranks[] = {0, 2};
+  const float x[] = {1, 2, 3, 4, 5, 6};
+  for (const int64_t rate : {16000, 8000, 16000, 8000}) {
+    float y[6] = {};
+    const void* inputs[] = {&rate, x};
+    void* outputs[] = {y};
+    ASSERT_EQ(mendel_run_shapes(plan, ranks, shapes, inputs, outputs), MENDEL_OK)
+        << mendel_last_error();
+    mendel_value output;
+    ASSERT_EQ(mendel_output(plan, 0, &output), MENDEL_OK);
+    EXPECT_EQ(output.shape[0], rate == 16000 ? 2 : 3);
+    EXPECT_EQ(y[1], rate == 16000 ? -2 : 4);
+  }
+  mendel_dynamic_use use = {sizeof use, 0, 0, 0, 0, 0};
+  ASSERT_EQ(mendel_dynamic_use_of(plan, &use), MENDEL_OK);
+  EXPECT_EQ(use.made, 2);
+  EXPECT_EQ(use.hits, 2);
+  EXPECT_EQ(mendel_select_shapes(plan, ranks, shapes), MENDEL_UNSUPPORTED) << "no values";
+  mendel_free(plan);
+}
+
 struct Watch {
   mendel_stop* stop;
   std::vector<std::string> phases;

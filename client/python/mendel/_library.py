@@ -85,6 +85,8 @@ _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("mendel_free", None, [_P]),
     ("mendel_member_count", ctypes.c_int, [_P]),
     ("mendel_select_shapes", ctypes.c_int, [_P, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.POINTER(ctypes.c_int64))]),
+    ("mendel_select_inputs", ctypes.c_int,
+     [_P, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.POINTER(ctypes.c_int64)), _PP]),
     ("mendel_input_count", ctypes.c_int, [_P]),
     ("mendel_output_count", ctypes.c_int, [_P]),
     ("mendel_input", ctypes.c_int, [_P, ctypes.c_int, ctypes.POINTER(Value)]),

@@ -57,11 +57,13 @@ class LoadedPlan:
         self._names = [value.name for value in self.inputs]
 
     @classmethod
-    def _dynamic(cls, c: ctypes.CDLL, handle: Optional[int], inputs: List[str]) -> "LoadedPlan":
-        """Of mendel_open_model, whose plans are made for the shapes of each run. `inputs`: the model's, in order."""
+    def _dynamic(cls, c: ctypes.CDLL, handle: Optional[int], inputs: Mapping[str, str]) -> "LoadedPlan":
+        """Of mendel_open_model, whose plans are made for the inputs of each run. `inputs`: the model's, in order, and their dtypes."""
         plan = cls.__new__(cls)
         plan._c, plan._handle, plan._lock, plan._members = c, handle, threading.Lock(), 0
-        plan._names, plan.inputs, plan.outputs = inputs, [], []
+        numpy_types = dict(_DTYPES)
+        plan._types = {name: numpy_types[dtype] for name, dtype in inputs.items()}
+        plan._names, plan.inputs, plan.outputs = list(inputs), [], []
         return plan
 
     def _describe(self) -> None:
@@ -107,20 +109,27 @@ class LoadedPlan:
                 raise InvalidArgument(f"the plan has no input '{sorted(unknown)[0]}' (its inputs are {names})")
             given = {name: _array(numpy, inputs, name, self.inputs) for name in self._names}
             if self._members != 1:
-                self._select(given)
+                self._select(numpy, given)
             arrays = [_input(numpy, given[value.name], value) for value in self.inputs]
             results = [_output(numpy, outputs or {}, value) for value in self.outputs]
             _library.check(self._c, self._c.mendel_run(self._handle, _pointers(arrays), _pointers(results)))
             return {value.name: array for value, array in zip(self.outputs, results)}
 
-    def _select(self, given: Mapping[str, Any]) -> None:
+    def _select(self, numpy: Any, given: Mapping[str, Any]) -> None:
         shapes = [tuple(given[name].shape) for name in self._names]
         if self._members > 1 and shapes == [value.shape for value in self.inputs]:
             return
         ranks = (ctypes.c_int * len(shapes))(*[len(shape) for shape in shapes])
         extents = [(ctypes.c_int64 * max(1, len(shape)))(*shape) for shape in shapes]
         pointers = (ctypes.POINTER(ctypes.c_int64) * len(shapes))(*[ctypes.cast(e, ctypes.POINTER(ctypes.c_int64)) for e in extents])
-        _library.check(self._c, self._c.mendel_select_shapes(self._handle, ranks, pointers))
+        arrays = None
+        if self._members == 0:
+            arrays = [numpy.ascontiguousarray(given[name]) for name in self._names]
+            for name, array in zip(self._names, arrays):
+                if str(array.dtype) != self._types[name] or not array.dtype.isnative:
+                    raise InvalidArgument(f"'{name}' is {array.dtype} where {self._types[name]} is wanted")
+        values = None if arrays is None else _pointers(arrays)
+        _library.check(self._c, self._c.mendel_select_inputs(self._handle, ranks, pointers, values))
         self._describe()
 
     def _values(self, count: Any, describe: Any) -> List[ValueInfo]:

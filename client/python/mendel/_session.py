@@ -170,7 +170,7 @@ class InferenceSession:
         handle = ctypes.c_void_p()
         _library.check(self._c, self._c.mendel_open_model(
             ctypes.byref(self._model), ctypes.byref(options), ctypes.byref(limits), ctypes.byref(handle)))
-        return LoadedPlan._dynamic(self._c, handle.value, [value.name for value in self._inputs])
+        return LoadedPlan._dynamic(self._c, handle.value, {value["name"]: value["type"] for value in self._metadata["inputs"]})
 
     def optimize(self, shapes: Union[Shapes, Sequence[Shapes]], **options: Any) -> Plan:
         """Searches plans for these input shapes (mendel.optimize), which the session uses from now on where inputs have them. It runs
