@@ -2,10 +2,10 @@
 //
 // Every opset up to kNewestOpset (op_versions.h), every IR version: a model is refused by what it
 // uses, never by a number. Model-local functions are inlined,
-// `If` with a constant condition takes its branch, shape computations are folded, operator inputs
-// that the language wants as attributes (shapes, axes, pads) must come out constant. Everything
-// else is refused with one sentence that names the node: InvalidArgument for malformed models,
-// Unimplemented for well-formed ones outside the language.
+// `If` with a constant condition takes its branch, another one selects between both, shape
+// computations are folded, operator inputs that the language wants as attributes (shapes, axes,
+// pads) must come out constant. Everything else is refused with one sentence that names the node:
+// InvalidArgument for malformed models, Unimplemented for well-formed ones outside the language.
 //
 // Weights are never copied into one message. Raw and external tensor data stay in the memory-mapped
 // file (where aligned), so the files must not change while the graph lives.
