@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "kernels/cpu/kernels/bf16_split.h"
 #include "kernels/cpu/kernels/low_precision.h"
+#include "kernels/cpu/kernels/pointwise.h"
 #include "kernels/cpu/kernels/winograd.h"
 #include "kernels/cpu/lowering/contraction.h"
 #include "kernels/cpu/lowering/conv_layout.h"
@@ -225,6 +226,12 @@ absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
       choice = ChooseDefault(lowering, group, problem);
     }
   } else {
+    if (problem.transposed) {
+      // Where neighboring outputs do not overlap, oneDNN is several times slower than the product.
+      MENDEL_ASSIGN_OR_RETURN(const bool direct,
+                              LowerDirect(lowering, group, std::string(kNativePointwise)));
+      if (direct) return true;
+    }
     choice = ChooseDefault(lowering, group, problem);
   }
   if (!choice.has_value()) return false;
