@@ -62,6 +62,38 @@ TEST(RemainingOperators, Functions) {
                 {{0, {-9, 9}}, {1, {0.5, 3}}}, special);
 }
 
+TEST(RemainingOperators, TypedElementwise) {
+  const std::vector<std::pair<Shape, Shape>> shapes = {
+      {{3, 700}, {3, 700}}, {{1, 70, 1}, {257}}, {{5, 1, 9}, {5, 40, 1}}, {{}, {4, 6}}, {{7}, {1}}};
+  for (const auto& [a, b] : shapes) {
+    for (const DType dtype : kDTypes) {
+      if (dtype == DType::kF16 || dtype == DType::kBF16) continue;
+      const ChangeInputs equal = [](std::vector<HostValue>& values) {
+        HostValue &x = values[0], &y = values[1];
+        if (!x.scalars.empty()) x.scalars[0] = y.scalars[0];
+        if (!x.integers.empty()) x.integers[0] = y.integers[0];
+      };
+      for (const char* name : {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}) {
+        if (dtype != DType::kBool || std::string_view(name) == "Equal")
+          CheckOperator(name, {{dtype, a}, {dtype, b}}, {}, {}, equal);
+      }
+      CheckOperator("Where", {{DType::kBool, {a.empty() ? 1 : a.back()}}, {dtype, a}, {dtype, b}},
+                    {}, {});
+    }
+    for (const char* name : {"And", "Or", "Xor"})
+      CheckOperator(name, {{DType::kBool, a}, {DType::kBool, b}}, {}, {});
+    for (const DType dtype : {DType::kI32, DType::kI64}) {
+      const ChangeInputs extremes = [dtype](std::vector<HostValue>& values) {
+        values[0].integers[0] = HighestInteger(dtype);
+        values[1].integers[0] = HighestInteger(dtype);
+      };
+      for (const char* name : {"Add", "Sub", "Mul", "Max", "Min"})
+        CheckOperator(name, {{dtype, a}, {dtype, b}}, {}, {}, extremes);
+    }
+  }
+  CheckOperator("Not", {{DType::kBool, {3, 700}}}, {}, {});
+}
+
 TEST(RemainingOperators, Casts) {
   for (const DType from : kDTypes) {
     for (const DType to : kDTypes) {
