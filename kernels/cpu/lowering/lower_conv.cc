@@ -227,7 +227,7 @@ absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
     }
   } else {
     if (problem.transposed) {
-      // Where neighboring outputs do not overlap, oneDNN is several times slower than the product.
+      // oneDNN is several times slower than the product where neighboring outputs do not overlap.
       MENDEL_ASSIGN_OR_RETURN(const bool direct,
                               LowerDirect(lowering, group, std::string(kNativePointwise)));
       if (direct) return true;
