@@ -45,7 +45,7 @@ batches() {
 }
 batches '?' >batches.onnx
 batches '>' >other.onnx
-bundle=("$mendel" optimize batches.onnx --threads 1 --cache cache.sqlite --max-candidates 2 --budget 5s --certificate-seed 5
+bundle=("$mendel" optimize batches.onnx --weights symbolic --threads 1 --cache cache.sqlite --max-candidates 2 --budget 5s --certificate-seed 5
   --shapes x:1x4 --shapes x:4x4 --shapes x:16x4)
 expect 0 '^member 2  x:16x4' "${bundle[@]}" -o bundle.plan
 expect 0 '"inputs": "x:4x4"' "${bundle[@]}" --error-on-cache-miss -o same.plan --json
@@ -67,7 +67,7 @@ expect 2 'the service makes no bundles' "$mendel" submit batches.onnx --shapes x
 # The class bf16: the plan says so, wherever it is read, and machines that do not multiply in bf16 say that and deliver default.
 class=default
 "$mendel" doctor | grep -q 'avx512_core_bf16\|amx' && class=bf16
-low=("$mendel" optimize batches.onnx --shapes x:16x4 --threads 1 --cache cache.sqlite --max-candidates 2 --budget 5s --numerics bf16)
+low=("$mendel" optimize batches.onnx --weights symbolic --shapes x:16x4 --threads 1 --cache cache.sqlite --max-candidates 2 --budget 5s --numerics bf16)
 expect 0 '^error +y: baseline .*, plan ' "${low[@]}" -o low.plan
 expect 0 "^numerics: $class" "$mendel" inspect low.plan
 expect 0 "1 threads, numerics $class" "$mendel" explain low.plan

@@ -187,8 +187,8 @@ class Evaluation {
 
 absl::StatusOr<std::vector<std::vector<ExactElement>>> EvaluateClasses(
     const Graph& graph, std::span<const HostValue> inputs, int precision_bits,
-    const Deadline& deadline) {
-  const BallContext context(precision_bits);
+    const Deadline& deadline, ConstantReading reading) {
+  const BallContext context(precision_bits, reading);
   Evaluation evaluation(graph, context, deadline);
   MENDEL_RETURN_IF_ERROR(evaluation.Run(inputs));
   return evaluation.Outputs();

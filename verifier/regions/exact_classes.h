@@ -27,7 +27,7 @@ struct ExactElement {
 /// Elements of the outputs, in order, row-major. `inputs` and errors as EvaluateInBalls.
 absl::StatusOr<std::vector<std::vector<ExactElement>>> EvaluateClasses(
     const Graph& graph, std::span<const HostValue> inputs, int precision_bits,
-    const Deadline& deadline);
+    const Deadline& deadline, ConstantReading reading = ConstantReading::kReal);
 
 }  // namespace mendel
 

@@ -10,7 +10,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "graph/rewrite.h"
-#include "verifier/regions/exact_classes.h"
+#include "verifier/witness/class_witness.h"
 #include "verifier/witness/float_noise.h"
 #include "verifier/witness/witness_inputs.h"
 #include "verifier/witness/witness_pair.h"
@@ -43,10 +43,8 @@ constexpr int kLeastStep = 64;
 constexpr int kStep = 16;
 constexpr int kMargin = 8;
 constexpr int kUnseenGap = 60;
-/// Inputs a query on which one side is a number and the other is not, and the work of a proof.
+/// Inputs a query on which one side is a number and the other is not.
 constexpr size_t kMostUndefined = 6;
-constexpr double kUndefinedFlops = 2e8;
-constexpr int kUndefinedBits = 128;
 /// Runs of noise. From so much work on one run is enough: an element counts with at least the
 /// median noise of its output.
 constexpr int kNoiseRuns = 3;
@@ -73,19 +71,6 @@ double SecondsInBalls(double flops, int precision) {
 bool IsCheckpoint(int candidate) {
   return ((candidate + 1) & candidate) == 0;
 }  // after 1, 2, 4, 8, ...
-
-Shape IndexAt(const Box& box, int64_t flat) {
-  const Shape extents = box.Extents();
-  Shape index = box.begin;
-  for (size_t d = extents.size(); d-- > 0; flat /= extents[d]) index[d] += flat % extents[d];
-  return index;
-}
-
-Box ElementBox(const Shape& index) {
-  Box box{index, index};
-  for (int64_t& end : box.end) ++end;
-  return box;
-}
 
 /// Radii shrink with the precision: how many bits make them smaller than the gap that doubles see
 /// or, where that may be their rounding, than 2^-kUnseenGap of the values.
@@ -154,10 +139,10 @@ class Search {
       states_.push_back(std::move(state));
     }
     MENDEL_RETURN_IF_ERROR(TryCandidates());
-    for (State& state : states_) MENDEL_RETURN_IF_ERROR(FindUndefined(state));
+    for (State& state : states_) MENDEL_RETURN_IF_ERROR(TryClasses(state, false));
     for (State& state : states_) MENDEL_RETURN_IF_ERROR(Ascend(state));
     MENDEL_RETURN_IF_ERROR(Enclose(/*all=*/true));
-    for (State& state : states_) MENDEL_RETURN_IF_ERROR(FindUndefined(state));
+    for (State& state : states_) MENDEL_RETURN_IF_ERROR(TryClasses(state, true));
     return absl::OkStatus();
   }
 
@@ -281,32 +266,16 @@ class Search {
     return std::pair(noise[0][0], noise[1][0]);
   }
 
-  /// A number on one side and certainly none on the other.
-  absl::Status FindUndefined(State& state) {
+  /// What enclosures do not pass: elements that one side may not define and, at last, the largest
+  /// gap.
+  absl::Status TryClasses(State& state, bool largest_gap) {
+    if (largest_gap && state.inputs != nullptr)
+      state.undefined.emplace_back(state.inputs, state.gap.element);
     for (const auto& [inputs, flat] : std::exchange(state.undefined, {})) {
       if (state.witness.has_value() || options_.deadline.Passed()) break;
-      const Shape element = IndexAt(state.query->box, flat);
-      MENDEL_ASSIGN_OR_RETURN(const Graph pair,
-                              RestrictPair(joint_, {{state.query->output, ElementBox(element)}}));
-      if (TotalFlops(pair) > kUndefinedFlops) break;
-      const auto classes = EvaluateClasses(pair, *inputs, kUndefinedBits, options_.deadline);
-      if (!classes.ok()) continue;
       ++state.evaluations;
-      const ExactElement& f = (*classes)[0][0];
-      const ExactElement& g = (*classes)[1][0];
-      const auto is_number = [](const ExactElement& e) { return e.ball.IsFinite(); };
-      const auto is_none = [](const ExactElement& e) { return (e.kinds & kFiniteKinds) == 0; };
-      if (!(is_number(f) && is_none(g)) && !(is_none(f) && is_number(g))) continue;
-      Witness witness;
-      for (const HostValue& input : *inputs) witness.inputs.push_back(input.ToTensor());
-      witness.element = element;
-      witness.undefined = true;
-      witness.value_f = is_number(f) ? f.ball.Middle() : std::nan("");
-      witness.value_g = is_number(g) ? g.ball.Middle() : std::nan("");
-      witness.error_f = is_number(f) ? f.ball.ErrorOfMiddle() : 0;
-      witness.error_g = is_number(g) ? g.ball.ErrorOfMiddle() : 0;
-      witness.precision_bits = kUndefinedBits;
-      state.witness = std::move(witness);
+      MENDEL_ASSIGN_OR_RETURN(
+          state.witness, WitnessByClasses(joint_, *state.query, *inputs, flat, options_.deadline));
     }
     return absl::OkStatus();
   }

@@ -148,6 +148,19 @@ absl::StatusOr<Graph> RestrictPair(const Graph& joint, const std::vector<OutputB
   return RestrictToBoxes(joint, both);
 }
 
+Shape IndexAt(const Box& box, int64_t flat) {
+  const Shape extents = box.Extents();
+  Shape index = box.begin;
+  for (size_t d = extents.size(); d-- > 0; flat /= extents[d]) index[d] += flat % extents[d];
+  return index;
+}
+
+Box ElementBox(const Shape& index) {
+  Box box{index, index};
+  for (int64_t& end : box.end) ++end;
+  return box;
+}
+
 double BitsLost(const Graph& graph) {
   std::vector<double> lost;
   for (size_t i = 0; i < graph.nodes().size(); ++i) {

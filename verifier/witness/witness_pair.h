@@ -27,6 +27,11 @@ bool OnlyConstantsDiffer(const Graph& f, const Graph& g);
 /// f and of g.
 absl::StatusOr<Graph> RestrictPair(const Graph& joint, const std::vector<OutputBox>& boxes);
 
+/// The index of element `flat`, row-major, of the box.
+Shape IndexAt(const Box& box, int64_t flat);
+/// The box of one element.
+Box ElementBox(const Shape& index);
+
 /// About how many bits radii of balls grow by more than values do, on the way from inputs to
 /// outputs where that is most.
 double BitsLost(const Graph& graph);

@@ -300,6 +300,22 @@ TEST(Witness, NoComparisonOfNaNHolds) {
   }
 }
 
+TEST(Witness, NumbersBehindComparisonsOfNaN) {
+  // At x < 0 both comparisons are false: one program chooses 1, the other 2.
+  const std::string head =
+      "%1 = Constant() {value = f32[]{6}}\n%2 = Constant() {value = f32[4]{1, 1, 1, 1}}\n"
+      "%3 = Constant() {value = f32[4]{2, 2, 2, 2}}\n%4 = Log(%0)\n";
+  const Graph f =
+      OfVector(head + "%5 = LessOrEqual(%4, %1)\n%6 = Where(%5, %3, %2)\nreturn \"y\" = %6");
+  const Graph g = OfVector(head + "%5 = Less(%1, %4)\n%6 = Where(%5, %2, %3)\nreturn \"y\" = %6");
+  const auto answers = Find(f, g);
+  ASSERT_TRUE(answers[0].witness.has_value()) << answers[0].reason;
+  EXPECT_FALSE(answers[0].witness->undefined);
+  EXPECT_EQ(answers[0].witness->value_f, 1);
+  EXPECT_EQ(answers[0].witness->value_g, 2);
+  EXPECT_GT(answers[0].witness->gap, 0.9);
+}
+
 TEST(Witness, DecisionsOfRoundingAreHidden) {
   // Two equal numbers computed in two ways: rounding reports which is larger.
   const std::string head =
