@@ -266,8 +266,8 @@ class Search {
     return std::pair(noise[0][0], noise[1][0]);
   }
 
-  /// What enclosures do not pass: elements that one side may not define and, at last, the largest
-  /// gap.
+  /// Tries what enclosures do not pass: elements that one side may not define and, at last, the
+  /// largest gap.
   absl::Status TryClasses(State& state, bool largest_gap) {
     if (largest_gap && state.inputs != nullptr)
       state.undefined.emplace_back(state.inputs, state.gap.element);
