@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "runtime/measure.h"
 #include "runtime/measuring_device.h"
@@ -58,6 +59,10 @@ std::string ByteText(double bytes) {
   size_t unit = 0;
   for (; bytes >= 1000 && unit + 1 < kUnits.size(); ++unit) bytes /= 1000;
   return Cat(Decimals(bytes, unit == 0 ? 0 : 1), " ", kUnits[unit]);
+}
+
+std::string AxiomsText(const std::vector<std::string>& axioms) {
+  return axioms.empty() ? "" : Cat(", by ", absl::StrJoin(axioms, ", "));
 }
 
 nlohmann::ordered_json TimingJson(const Timing& timing) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -30,6 +31,9 @@ std::string Decimals(double value, int digits);
 
 /// "12.3 MB" (decimal units).
 std::string ByteText(double bytes);
+
+/// Axioms that a certificate uses, for the end of its line: ", by masked softmax"; "" for none.
+std::string AxiomsText(const std::vector<std::string>& axioms);
 
 /// median_ms, min_ms, p90_ms, spread, runs.
 nlohmann::ordered_json TimingJson(const Timing& timing);

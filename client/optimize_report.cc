@@ -81,11 +81,10 @@ void ReportOptimized(const OptimizeResult& result, const std::string& method, Co
                        after = CountOperators(result.plan.graph);
   facts["operators"] = {{"baseline", before}, {"plan", after}};
   const Certificate& certificate = result.certificate;
-  facts["certificate"] = {{"bound_log2", certificate.bound_log2},
-                          {"tests", certificate.draws.size()},
-                          {"elements", certificate.elements},
-                          {"segments", certificate.segments},
-                          {"reused", result.certificate_reused}};
+  facts["certificate"] = {
+      {"bound_log2", certificate.bound_log2}, {"tests", certificate.draws.size()},
+      {"elements", certificate.elements},     {"segments", certificate.segments},
+      {"axioms", certificate.axioms},         {"reused", result.certificate_reused}};
   context.Line(Cat("            ", "median ms   min ms   operators"));
   context.Line(Cat("baseline    ", Decimals(search.baseline_time.median_ms, 3), "       ",
                    Decimals(search.baseline_time.min_ms, 3), "    ", Total(before)));
@@ -101,7 +100,7 @@ void ReportOptimized(const OptimizeResult& result, const std::string& method, Co
   if (search.egraph.has_value()) ReportEGraph(*search.egraph, context);
   context.Line(Cat("certificate every element equal, bound 2^", Decimals(certificate.bound_log2, 0),
                    ", ", certificate.draws.size(), " tests, ", certificate.segments, " segments",
-                   result.certificate_reused ? " (stored)" : ""));
+                   AxiomsText(certificate.axioms), result.certificate_reused ? " (stored)" : ""));
   for (const plan::NumericResult& output : result.gate.outputs) {
     char errors[96];
     std::snprintf(errors, sizeof(errors), "baseline %.1e, plan %.1e (99.9%%: %.1e)",

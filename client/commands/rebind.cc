@@ -40,10 +40,12 @@ void ReportResult(const ReboundPlan& result, Context& context) {
   context.facts()["certificate"] = {{"bound_log2", certificate.bound_log2},
                                     {"tests", certificate.draws.size()},
                                     {"elements", certificate.elements},
-                                    {"segments", certificate.segments}};
+                                    {"segments", certificate.segments},
+                                    {"axioms", certificate.axioms}};
   context.Line(Cat("weights     ", result.weights, " tensors taken from the new model"));
   context.Line(Cat("certificate every element equal, bound 2^", Decimals(certificate.bound_log2, 0),
-                   ", ", certificate.draws.size(), " tests, ", certificate.segments, " segments"));
+                   ", ", certificate.draws.size(), " tests, ", certificate.segments, " segments",
+                   AxiomsText(certificate.axioms)));
   if (IsUnmeasured(result.plan.info)) {
     context.Line(
         "unmeasured  errors are those of the operators' definitions in double; no kernel was run");

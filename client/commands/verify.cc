@@ -68,12 +68,14 @@ absl::Status VerifyPlan(const Plan& plan, const Options& options, ProgressPipe& 
   context.facts()["tests"] = certificate.draws.size();
   context.facts()["elements"] = certificate.elements;
   context.facts()["segments"] = certificate.segments;
+  context.facts()["axioms"] = certificate.axioms;
   context.facts()["degree"] = certificate.degree;
   for (const Draw& draw : certificate.draws) context.facts()["primes"].push_back(draw.prime);
   context.Line(Cat("equivalent: every output element, bound 2^",
                    Decimals(certificate.bound_log2, 0), ", ", certificate.draws.size(),
                    options.fresh ? " fresh" : " replayed", " tests, ", certificate.segments,
-                   " segments, ", certificate.elements, " elements compared in each"));
+                   " segments, ", certificate.elements, " elements compared in each",
+                   AxiomsText(certificate.axioms)));
   return absl::OkStatus();
 }
 
