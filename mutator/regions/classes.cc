@@ -86,6 +86,9 @@ class OutputClasses {
   std::optional<GridRestriction> Restrict(const Grid& wanted) const {
     return RestrictToGrid(*node_.op, {View(), stored_, output_, wanted});
   }
+  bool ReadsTwice() const {
+    return std::set<ValueId>(node_.inputs.begin(), node_.inputs.end()).size() < node_.inputs.size();
+  }
   const AxisClasses& InputClasses(size_t input, size_t axis) const {
     return (*inputs_[input])[axis];
   }
@@ -101,8 +104,9 @@ class OutputClasses {
                                      [](const ValueClasses* classes) { return Repeats(*classes); });
     const auto links = output_ == 0 ? FreeAxis(*node_.op, View(), d) : std::nullopt;
     if (links.has_value()) return ByLinks(shape[d], *links);
-    // Nothing repeats behind operators of different elements, unless neighbors read the same.
-    if (!repeats && !(KeyAt(d, shape, 0) == KeyAt(d, shape, 1))) return {};
+    // Nothing repeats behind operators of different elements, unless neighbors read the same or one
+    // value is read twice.
+    if (!repeats && !ReadsTwice() && !(KeyAt(d, shape, 0) == KeyAt(d, shape, 1))) return {};
     std::map<std::vector<int64_t>, std::vector<std::pair<Attributes, int64_t>>> firsts;
     AxisClasses classes;
     int64_t different = 0;
@@ -133,17 +137,22 @@ class OutputClasses {
     });
   }
 
-  /// The operands of the elements at position p, and the way they are computed.
+  /// The operands of the elements at position p, by value, and the way they are computed: two
+  /// inputs of a Concat may be one value.
   using Key = std::pair<std::vector<int64_t>, Attributes>;
   Key KeyAt(size_t d, const Shape& shape, int64_t p) const {
     Grid wanted = WholeGrid(shape);
     wanted[d] = Positions::Range(p, 1);
     const auto part = Restrict(wanted);
     if (!part.has_value()) return {{p}, {}};
-    Key key{{-2, part->output, part->moved}, part->attrs};
+    const ValueId moved =
+        part->moved < 0 ? ValueId{} : node_.inputs[static_cast<size_t>(part->moved)];
+    Key key{{-2, part->output, moved.node, moved.output}, part->attrs};
     const std::vector<int64_t> computed = part->computed[d].ToList();
     key.first.push_back(std::find(computed.begin(), computed.end(), p) - computed.begin());
     for (size_t k = 0; k < part->inputs.size(); ++k) {
+      if (NumElements(ExtentsOf(part->inputs[k])) == 0) continue;  // left out
+      key.first.insert(key.first.end(), {node_.inputs[k].node, node_.inputs[k].output});
       for (size_t axis = 0; axis < part->inputs[k].size(); ++axis) {
         const Positions& read = part->inputs[k][axis];
         key.first.push_back(read.size());

@@ -13,100 +13,11 @@
 #include "graph/text.h"
 #include "mutator/regions/candidates.h"
 #include "mutator/regions/plan.h"
-#include "mutator/regions/select.h"
+#include "mutator/regions/random_program.h"
 #include "mutator/regions/split_parts.h"
 
 namespace mendel {
 namespace {
-
-constexpr uint64_t kSeeds = 400;
-
-/// A smaller input, repeated or padded to `type`.
-ValueId Repeated(Emitter& e, Rng& rng, const std::string& name, const TensorType& type) {
-  Shape small = type.shape;
-  const uint64_t kind = rng.Below(5);
-  if (kind == 0) return e.Input(name, type);
-  if (kind == 1) {  // edges or zeros
-    Ints pads(2 * small.size(), 0);
-    const size_t d = rng.Below(small.size());
-    pads[d] = rng.Between(0, small[d] - 1);
-    pads[small.size() + d] = rng.Between(0, small[d] - 1 - pads[d]);
-    small[d] -= pads[d] + pads[small.size() + d];
-    return e.Op("Pad", {e.Input(name, {type.dtype, small})},
-                {{"pads", pads}, {"mode", std::string(rng.Flip() ? "edge" : "constant")}});
-  }
-  std::vector<double> scales(small.size(), 1);
-  Ints repeats(small.size(), 1);
-  for (size_t d = 0; d < small.size(); ++d) {
-    if (rng.Flip()) continue;
-    if (kind == 2) small[d] = 1;
-    const int64_t factor = small[d] % 2 == 0 ? 2 : small[d];
-    if (kind == 2) continue;
-    small[d] /= factor;
-    scales[d] = static_cast<double>(factor);
-    repeats[d] = factor;
-  }
-  const ValueId x = e.Input(name, {type.dtype, small});
-  if (kind == 2) return e.Op("Expand", {x}, {{"shape", type.shape}});
-  if (kind == 3) return e.Op("Tile", {x}, {{"repeats", repeats}});
-  return e.Op("Resize", {x},
-              {{"output_sizes", type.shape},
-               {"scales", scales},
-               {"coordinate_transformation_mode", std::string("asymmetric")},
-               {"nearest_mode", std::string("floor")}});
-}
-
-/// A crop with steps, a flip, or a gather of constants.
-ValueId Cropped(Emitter& e, Rng& rng, ValueId x) {
-  const Shape shape = e.shape(x);
-  if (shape.empty() || rng.Flip(0.2)) return x;
-  const size_t d = rng.Below(shape.size());
-  if (rng.Flip(0.3)) {
-    std::vector<int64_t> list;
-    for (int64_t k = rng.Between(1, 3); k > 0; --k)
-      list.push_back(rng.Between(-shape[d], shape[d] - 1));
-    const Shape indices =
-        list.size() == 1 && rng.Flip() ? Shape{} : Shape{static_cast<int64_t>(list.size())};
-    return e.Op("Gather", {x, e.Constant(Tensor::FromInts({DType::kI64, indices}, list))},
-                {{"axis", static_cast<int64_t>(d)}});
-  }
-  const int64_t begin = rng.Between(0, shape[d] - 1);
-  return e.Slice(x, static_cast<int64_t>(d), begin, rng.Between(begin + 1, shape[d]),
-                 rng.Between(1, 3));
-}
-
-Graph RandomProgram(Rng& rng) {
-  const Graph inner = RandomGraph(rng, static_cast<int>(rng.Between(1, 9)));
-  Emitter e("random");
-  std::vector<ValueId> inputs;
-  for (int32_t id : inner.inputs())
-    inputs.push_back(Repeated(e, rng, Cat("x", id), inner.node(id).outputs[0]));
-  std::vector<ValueId> values = inputs;
-  for (size_t i = 0; i < inner.nodes().size(); ++i) {
-    const Node& node = inner.nodes()[i];
-    if (IsInput(node)) {
-      const auto at =
-          std::find(inner.inputs().begin(), inner.inputs().end(), static_cast<int32_t>(i));
-      values.resize(std::max(values.size(), i + 1));
-      values[i] = inputs[static_cast<size_t>(at - inner.inputs().begin())];
-      continue;
-    }
-    std::vector<ValueId> operands;
-    for (ValueId value : node.inputs) operands.push_back(values[static_cast<size_t>(value.node)]);
-    values.resize(std::max(values.size(), i + 1));
-    values[i] = CopyNode(e, node, operands)[0];
-  }
-  for (const GraphOutput& output : inner.outputs()) {
-    ValueId y = values[static_cast<size_t>(output.value.node)];
-    for (int64_t crops = rng.Between(0, 2); crops > 0; --crops) y = Cropped(e, rng, y);
-    if (rng.Flip(0.2) && !e.shape(y).empty())
-      y = e.Op("ReduceMean", {y}, {{"axes", Ints{0}}, {"keepdims", rng.Between(0, 1)}});
-    e.Output(output.name, y);
-  }
-  auto graph = e.Finish();
-  MENDEL_CHECK(graph.ok());
-  return *std::move(graph);
-}
 
 bool Close(double a, double b) {
   return a == b || std::abs(a - b) <= 1e-9 * (1 + std::abs(a)) || (std::isnan(a) && std::isnan(b));
@@ -129,9 +40,9 @@ void ExpectEqual(const Graph& a, const Graph& b, Rng& rng) {
 
 TEST(Regions, PlannedProgramsAreEqual) {
   int64_t smaller = 0, split = 0;
-  for (uint64_t seed = 1; seed <= kSeeds && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= RegionPrograms() && !testing::Test::HasFailure(); ++seed) {
     Rng rng(seed);
-    const Graph graph = RandomProgram(rng);
+    const Graph graph = RandomRegionsProgram(rng);
     SCOPED_TRACE(Cat("seed ", seed));
     for (const bool repeats : {false, true}) {
       const auto built = BuildPlan(graph, PlanRegions(graph, repeats));
@@ -152,9 +63,9 @@ TEST(Regions, PlannedProgramsAreEqual) {
 
 TEST(Regions, WhatIsNotNeededDoesNotMatter) {
   int64_t changed = 0;
-  for (uint64_t seed = 1; seed <= kSeeds && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= RegionPrograms() && !testing::Test::HasFailure(); ++seed) {
     Rng rng(seed);
-    const Graph graph = RandomProgram(rng);
+    const Graph graph = RandomRegionsProgram(rng);
     const RegionPlan plan = PlanRegions(graph, false);
     const std::vector<HostValue> inputs = RandomInputs(rng, graph);
     std::vector<HostValue> others = inputs;
@@ -189,9 +100,9 @@ TEST(Regions, WhatIsNotNeededDoesNotMatter) {
 
 TEST(Regions, RepeatedElementsAreEqual) {
   int64_t equal = 0;
-  for (uint64_t seed = 1; seed <= kSeeds && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= RegionPrograms() && !testing::Test::HasFailure(); ++seed) {
     Rng rng(seed);
-    const Graph graph = RandomProgram(rng);
+    const Graph graph = RandomRegionsProgram(rng);
     const auto classes = RepeatedElements(graph);
     std::vector<std::vector<HostValue>> values;
     const std::vector<HostValue> inputs = RandomInputs(rng, graph);
