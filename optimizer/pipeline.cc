@@ -138,6 +138,25 @@ Deadline BudgetOf(const SearchOptions& search) {
   return deadline.StoppedBy(search.interrupted);
 }
 
+double LeftForASecondSearch(const SearchOptions& search, const Stopwatch& clock) {
+  return std::max(search.budget_seconds - clock.Seconds(),
+                  kLeastShareOfASecondSearch * search.budget_seconds);
+}
+
+/// The plan may be wrong, or right for a reason that the verifier does not know or has no time for.
+bool IsNoProof(const absl::Status& status) {
+  return absl::IsDeadlineExceeded(status) || absl::IsUnimplemented(status) ||
+         absl::IsFailedPrecondition(status);
+}
+
+/// False when there is none to disable.
+bool DisableRulesOf(const std::vector<plan::AppliedMutant>& mutants,
+                    std::set<std::string>& disabled) {
+  const size_t before = disabled.size();
+  for (const plan::AppliedMutant& mutant : mutants) disabled.insert(mutant.rule());
+  return disabled.size() > before;
+}
+
 }  // namespace
 
 absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOptions& options,
@@ -203,14 +222,19 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
     return CertifyOrReuse(original, result.search.best.graph, verifier, cache,
                           result.certificate_reused);
   });
-  if (absl::IsDeadlineExceeded(certificate.status()) && !options.search.baseline_only) {
+  if (IsNoProof(certificate.status()) && !options.search.baseline_only) {
     OptimizeOptions careful = options;
-    careful.search.baseline_only = true;
+    careful.search.budget_seconds = LeftForASecondSearch(options.search, clock);
+    const bool timed_out = absl::IsDeadlineExceeded(certificate.status());
+    if (timed_out || !DisableRulesOf(result.search.mutants, careful.search.disabled_rules))
+      careful.search.baseline_only = true;
     MENDEL_ASSIGN_OR_RETURN(OptimizeResult second, Optimize(original, careful, cache));
-    second.notices.insert(second.notices.begin(),
-                          Cat("the plan is the baseline, because the certificate of the mutants "
-                              "found takes more than ",
-                              limit, " s"));
+    second.notices.insert(
+        second.notices.begin(),
+        Cat(careful.search.baseline_only ? "the plan is the baseline" : "mutants were left out",
+            ", because the certificate of the mutants found ",
+            timed_out ? Cat("takes more than ", limit, " s")
+                      : Cat("failed: ", std::string(certificate.status().message()))));
     return second;
   }
   MENDEL_ASSIGN_OR_RETURN(result.certificate, std::move(certificate));
@@ -227,9 +251,7 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
     careful.numerics = NextStricter(*backend, options.numerics);
     careful.refuse_int8 = true;
     // Measurements are stored, so that a search with little time left still chooses well.
-    careful.search.budget_seconds =
-        std::max(options.search.budget_seconds - clock.Seconds(),
-                 kLeastShareOfASecondSearch * options.search.budget_seconds);
+    careful.search.budget_seconds = LeftForASecondSearch(options.search, clock);
     MENDEL_ASSIGN_OR_RETURN(OptimizeResult second, Optimize(original, careful, cache));
     const std::string notice =
         careful.search.baseline_only

@@ -13,6 +13,7 @@
 #include "verifier/axioms/masked_softmax.h"
 #include "verifier/certify/guesses.h"
 #include "verifier/certify/numbering.h"
+#include "verifier/certify/part_cuts.h"
 #include "verifier/certify/redraw.h"
 #include "verifier/definedness/definedness.h"
 #include "verifier/regions/segments.h"
@@ -32,7 +33,8 @@ constexpr size_t kMaxReplayedDraws = 257;
 /// Bound of a plan that congruence alone proves: no probability enters.
 constexpr double kProvenLog2 = -1024;
 constexpr std::string_view kMaskedSoftmax = "masked softmax";
-/// The programs as given and without masked scores: each attempt may accept a wrong plan.
+constexpr std::string_view kPartsOfValues = "parts of values";
+/// A program pair and what it is rewritten to: each attempt may accept a wrong plan.
 constexpr double kSecondAttemptLog2 = 1;
 
 std::string DescribeNumber(const Numbering& numbering, int32_t number) {
@@ -329,9 +331,41 @@ bool SameCertificate(const Certificate& a, const Certificate& b) {
          a.bound_log2 == b.bound_log2 && a.axioms == b.axioms;
 }
 
-/// The certificate of both programs without masked scores; Unimplemented where they have none.
+/// The certificate of both programs, cut where the plan computes parts of the original's values
+/// (part_cuts.h). Unimplemented where there are none.
+absl::StatusOr<Certificate> CertifyByParts(const Graph& original, const Graph& plan,
+                                           const VerifierOptions& options, int exact_tests) {
+  MENDEL_ASSIGN_OR_RETURN(const auto cuts, FindPartCuts(original, plan, options));
+  if (cuts.empty()) return Unsupported("the plan computes no part of a value");
+  MENDEL_ASSIGN_OR_RETURN(const auto both, WithPartCuts(original, plan, cuts));
+  VerifierOptions formal = options;
+  formal.definedness = DefinednessCheck::kNone;
+  formal.target_log2 -= kSecondAttemptLog2;
+  MENDEL_ASSIGN_OR_RETURN(Certificate certificate,
+                          Certifier(both.first, both.second, formal, exact_tests).Run());
+  if (options.definedness != DefinednessCheck::kNone)
+    MENDEL_RETURN_IF_ERROR(CheckWhereDefined(original, plan, {}, options));
+  certificate.bound_log2 += kSecondAttemptLog2;
+  certificate.axioms = {std::string(kPartsOfValues)};
+  return certificate;
+}
+
+/// The certificate of both programs as they are, or cut at parts where their degrees are too large.
+absl::StatusOr<Certificate> CertifyAsGiven(const Graph& original, const Graph& plan,
+                                           const VerifierOptions& options) {
+  auto whole = Certifier(original, plan, options, -1).Run();
+  if (!absl::IsUnimplemented(whole.status())) return whole;
+  auto parts = CertifyByParts(original, plan, options, -1);
+  const bool decides = parts.ok() || absl::IsDeadlineExceeded(parts.status());
+  return decides ? parts : whole;
+}
+
+/// The certificate of both programs without masked scores, by `certify`; Unimplemented where they
+/// have none.
+template <class CertifyPair>
 absl::StatusOr<Certificate> CertifyUnmasked(const Graph& original, const Graph& plan,
-                                            const VerifierOptions& options, int exact_tests) {
+                                            const VerifierOptions& options,
+                                            const CertifyPair& certify) {
   MENDEL_ASSIGN_OR_RETURN(const auto unmasked,
                           BothWithoutMaskedScores(original, plan, options.weights));
   if (!unmasked.has_value()) return Unsupported("neither program masks scores");
@@ -339,14 +373,35 @@ absl::StatusOr<Certificate> CertifyUnmasked(const Graph& original, const Graph& 
   formal.definedness = DefinednessCheck::kNone;
   formal.target_log2 -= kSecondAttemptLog2;
   MENDEL_ASSIGN_OR_RETURN(Certificate certificate,
-                          Certifier(unmasked->first, unmasked->second, formal, exact_tests).Run());
+                          certify(unmasked->first, unmasked->second, formal));
   if (options.definedness != DefinednessCheck::kNone)
     MENDEL_RETURN_IF_ERROR(CheckWhereDefined(original, plan, {}, options));
-  certificate.original_hash = GraphHash(original, options.weights);
-  certificate.plan_hash = GraphHash(plan, options.weights);
   certificate.bound_log2 += kSecondAttemptLog2;
-  certificate.axioms = {std::string(kMaskedSoftmax)};
+  certificate.axioms.insert(certificate.axioms.begin(), std::string(kMaskedSoftmax));
   return certificate;
+}
+
+/// `certificate`, which may be of programs that these were rewritten to, as one of these.
+Certificate Named(Certificate certificate, const Graph& original, const Graph& plan) {
+  if (certificate.axioms.empty()) return certificate;
+  certificate.original_hash = GraphHash(original, certificate.weights);
+  certificate.plan_hash = GraphHash(plan, certificate.weights);
+  return certificate;
+}
+
+/// The certificate that these axioms, draws and this many tests give.
+absl::StatusOr<Certificate> CertifyAgain(const Graph& original, const Graph& plan,
+                                         const std::vector<std::string>& axioms,
+                                         const VerifierOptions& options, int tests) {
+  const auto by = [&](std::string_view axiom) {
+    return std::find(axioms.begin(), axioms.end(), axiom) != axioms.end();
+  };
+  const auto certify = [&](const Graph& a, const Graph& b, const VerifierOptions& formal) {
+    return by(kPartsOfValues) ? CertifyByParts(a, b, formal, tests)
+                              : Certifier(a, b, formal, tests).Run();
+  };
+  return by(kMaskedSoftmax) ? CertifyUnmasked(original, plan, options, certify)
+                            : certify(original, plan, options);
 }
 
 }  // namespace
@@ -357,11 +412,12 @@ absl::StatusOr<Certificate> Certify(const Graph& original, const Graph& plan,
   MENDEL_RETURN_IF_ERROR(CheckGraph(plan));
   MENDEL_RETURN_IF_ERROR(CheckInterfaces(original, plan));
   MENDEL_RETURN_IF_ERROR(CheckDraws(options.fixed_draws));
-  auto given = Certifier(original, plan, options, -1).Run();
+  auto given = CertifyAsGiven(original, plan, options);
+  if (given.ok()) return Named(*std::move(given), original, plan);
   if (!absl::IsFailedPrecondition(given.status())) return given;
-  auto unmasked = CertifyUnmasked(original, plan, options, -1);
-  const bool decides = unmasked.ok() || absl::IsDeadlineExceeded(unmasked.status());
-  return decides ? unmasked : given;
+  auto unmasked = CertifyUnmasked(original, plan, options, CertifyAsGiven);
+  if (unmasked.ok()) return Named(*std::move(unmasked), original, plan);
+  return absl::IsDeadlineExceeded(unmasked.status()) ? unmasked : given;
 }
 
 absl::Status Replay(const Graph& original, const Graph& plan, const Certificate& certificate) {
@@ -390,12 +446,13 @@ absl::Status Replay(const Graph& original, const Graph& plan, const Certificate&
   options.fixed_draws = certificate.draws;
   options.max_tests = std::numeric_limits<int>::max();
   const int tests = std::max(0, static_cast<int>(certificate.draws.size()) - 1);
-  const bool masks = certificate.axioms == std::vector<std::string>{std::string(kMaskedSoftmax)};
-  if (!certificate.axioms.empty() && !masks)
-    return InvalidInput("the certificate uses axioms that this version does not know");
-  MENDEL_ASSIGN_OR_RETURN(const Certificate replayed,
-                          masks ? CertifyUnmasked(original, plan, options, tests)
-                                : Certifier(original, plan, options, tests).Run());
+  for (const std::string& axiom : certificate.axioms) {
+    if (axiom != kMaskedSoftmax && axiom != kPartsOfValues)
+      return InvalidInput("the certificate uses axioms that this version does not know");
+  }
+  MENDEL_ASSIGN_OR_RETURN(Certificate replayed,
+                          CertifyAgain(original, plan, certificate.axioms, options, tests));
+  replayed = Named(std::move(replayed), original, plan);
   if (!SameCertificate(replayed, certificate))
     return absl::FailedPreconditionError("the certificate states what its draws do not show");
   return absl::OkStatus();
