@@ -24,7 +24,7 @@ constexpr double kNeededFound = 0.95;  // least share of what evaluation shows
 constexpr double kRepeatedFound = 0.92;
 constexpr int64_t kEvaluations = 400;  // of a program; larger ones are passed over
 
-/// What evaluation shows, and what of it the analysis finds.
+/// The findings of evaluation, and those of them that the analysis makes, too.
 struct Tally {
   int64_t shown = 0, found = 0;
   double Share() const {
