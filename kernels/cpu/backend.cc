@@ -13,6 +13,7 @@
 #include "kernels/cpu/kernels/low_precision.h"
 #include "kernels/cpu/kernels/winograd.h"
 #include "kernels/cpu/lowering/conv_layout.h"
+#include "kernels/cpu/lowering/fold_cache.h"
 #include "kernels/cpu/lowering/integer_product.h"
 #include "kernels/cpu/lowering/layout_regions.h"
 #include "kernels/cpu/lowering/lower.h"
@@ -157,6 +158,7 @@ class CpuBackend : public Backend {
   }
 
   std::string Isa() const override { return InstructionSet(); }
+  std::shared_ptr<void> KeepWeights() const override { return KeepFoldedValues(); }
   bool ThreadsCanBePinned() const override { return true; }
 
   absl::Status Supports(Numerics numerics) const override {

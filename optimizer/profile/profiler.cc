@@ -110,7 +110,7 @@ absl::StatusOr<Algorithms> ParseAlgorithms(const std::string& text) {
 }
 
 Profiler::Profiler(const Backend& backend, ProfileCache& cache, ProfilerOptions options)
-    : backend_(backend), cache_(cache), options_(options) {}
+    : backend_(backend), cache_(cache), options_(options), weights_(backend.KeepWeights()) {}
 
 std::string ThreadsText(const ProfilerOptions& options) {
   std::string text = Cat(options.threads);

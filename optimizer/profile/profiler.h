@@ -221,6 +221,7 @@ class Profiler {
   const Backend& backend_;
   ProfileCache& cache_;
   ProfilerOptions options_;
+  std::shared_ptr<void> weights_;  ///< computed by one compilation for all (Backend::KeepWeights)
   Deadline deadline_ = Deadline::Never();
   std::string budget_;
   int64_t measured_ = 0;

@@ -4,6 +4,10 @@
 // whole program and kept only if the whole program gets faster. What was refused narrowly is looked
 // at again while there is time: noise hides gains, and a program that has changed since may gain by
 // it.
+//
+// Algorithms of the operators are chosen first, because mutants must be faster than the program as
+// it can be without them. Before even that come the mutants that save a good part of the program's
+// work: no choice of algorithms makes up for them, and choosing takes longer in the larger program.
 
 #include <algorithm>
 #include <map>
@@ -15,7 +19,7 @@
 #include "graph/rewrite.h"
 #include "mutator/rule.h"
 #include "optimizer/normalize.h"
-#include "optimizer/profile/operator_profiles.h"
+#include "optimizer/search/candidates.h"
 #include "optimizer/search/search.h"
 #include "optimizer/search/search_record.h"
 #include "optimizer/search/search_session.h"
@@ -28,31 +32,12 @@ constexpr double kTryBelow =
 constexpr double kNarrowly =
     1.02;                         // a whole program that is slower than this is not looked at again
 constexpr int kMeasurements = 3;  // at one candidate in the whole program, the first included
-// The order of attempts, where the budget may not suffice for all: predictions may be wrong by
-// kDoubt, so that what is predicted slower still has a chance; a candidate that has to be localized
-// and corrected takes longer to verify, and pays for its correction.
-constexpr double kDoubt = 0.25, kLeastGain = 0.02;
-constexpr double kExactVerifySeconds = 0.03, kPartialVerifySeconds = 0.4, kCorrectedShare = 0.15;
-
-/// One kind of place: equal subprograms under one rule and choice.
-struct CandidateClass {
-  const Rule* rule = nullptr;
-  std::map<std::string, int64_t> choices;
-  std::string key;     ///< "rule choice=1 .. hash"
-  double seconds = 0;  ///< in the chain, of all occurrences
-  int64_t occurrences = 0;
-  double expected_gain = 0;  ///< seconds gained, as predicted, a second of trying
-  bool first_of_all = false;
-  std::optional<Mutant> first;
-  Alternative alternative;
-  AloneTimes alone;
-  int measurements = 0;     ///< in the whole program
-  size_t best_changed = 0;  ///< how often the best had changed at the last measurement
-  double Gain() const { return seconds * (1 - alone.ratio); }
-  double SecondsOfOne() const {
-    return seconds / static_cast<double>(std::max<int64_t>(1, occurrences));
-  }
-};
+constexpr double kObvious = 0.2;  // of the program's work: mutants that save more come first
+constexpr double kObviouslyBelow = 0.8;  // and are at most so slow alone
+constexpr int kObviousRounds = 3;
+constexpr int kObviousTries = 3;         // a round
+constexpr double kObviousBudget = 0.35;  // of the search's
+constexpr double kClearlyBelow = 0.95;   // alone, to be tried together with others
 
 class BeamSearcher {
  public:
@@ -60,11 +45,12 @@ class BeamSearcher {
       : session_(session), options_(session.options()), result_(session.result()) {}
 
   absl::Status Run() {
-    const std::string key = session_.Key("search 6");
+    const std::string key = session_.Key("search 7");
     if (const auto stored = session_.cache().Get("search", key)) {
       MENDEL_ASSIGN_OR_RETURN(const bool replayed, Replay(*stored));
       if (replayed) return absl::OkStatus();
     }
+    MENDEL_RETURN_IF_ERROR(TakeObvious());
     MENDEL_RETURN_IF_ERROR(session_.Begin());
     int round = 0;
     for (bool improved = true; improved && !session_.Stopped(); ++round) {
@@ -92,28 +78,14 @@ class BeamSearcher {
   absl::StatusOr<bool> Replay(const std::string& text) {
     const std::optional<SearchRecord> record = ParseSearchRecord(text);
     if (!record.has_value()) return false;
-    MENDEL_RETURN_IF_ERROR(session_.Begin());
     replaying_ = true;
-    for (const AcceptedCandidate& accepted : record->accepted) {
-      CandidateClass candidate;
-      candidate.rule = FindRule(accepted.rule);
-      candidate.choices = accepted.choices;
-      candidate.key = accepted.key;
-      candidate.occurrences = accepted.occurrences;
-      candidate.measurements = accepted.measurement;
-      candidate.alone = {1, accepted.original_ns, accepted.mutant_ns};
-      bool fits = candidate.rule != nullptr;
-      if (fits) {
-        MENDEL_ASSIGN_OR_RETURN(fits, TryEverywhere(candidate));
-      }
-      if (!fits) {
-        session_.Reset();
-        accepted_.clear();
-        in_best_.clear();
-        refused_.clear();
-        replaying_ = false;
-        return false;
-      }
+    if (auto fits = TakeAgain(record->accepted); !fits.ok() || !*fits) {
+      session_.Reset();
+      accepted_.clear();
+      in_best_.clear();
+      refused_.clear();
+      replaying_ = false;
+      return fits;
     }
     MENDEL_RETURN_IF_ERROR(session_.FinalComparison());
     result_.stop_reason = static_cast<StopReason>(record->stop_reason);
@@ -122,10 +94,74 @@ class BeamSearcher {
     return true;
   }
 
+  /// Accepts what a record says was accepted; false where that is not so now.
+  absl::StatusOr<bool> TakeAgain(const std::vector<AcceptedCandidate>& accepted) {
+    bool begun = false;
+    for (size_t k = 0; k < accepted.size();) {
+      if (!accepted[k].early && !begun) MENDEL_RETURN_IF_ERROR(session_.Begin());
+      begun = begun || !accepted[k].early;
+      std::vector<CandidateClass> group;
+      const int together = accepted[k].together;
+      do {
+        group.push_back(CandidateOf(accepted[k++]));
+        if (group.back().rule == nullptr) return false;
+      } while (k < accepted.size() && together != 0 && accepted[k].together == together);
+      MENDEL_ASSIGN_OR_RETURN(const bool fits,
+                              together == 0 ? TryEverywhere(group[0]) : TryTogether(group));
+      if (!fits) return false;
+    }
+    if (!begun) MENDEL_RETURN_IF_ERROR(session_.Begin());
+    return true;
+  }
+
+  static CandidateClass CandidateOf(const AcceptedCandidate& accepted) {
+    CandidateClass candidate;
+    candidate.rule = FindRule(accepted.rule);
+    candidate.choices = accepted.choices;
+    candidate.key = accepted.key;
+    candidate.occurrences = accepted.occurrences;
+    candidate.measurements = accepted.measurement;
+    candidate.alone = {0, accepted.original_ns, accepted.mutant_ns};
+    return candidate;
+  }
+
+  /// Takes exact mutants that save a good part of the program's work, the largest part first.
+  absl::Status TakeObvious() {
+    if (session_.IsPredicted()) return absl::OkStatus();
+    const Deadline deadline = session_.In(kObviousBudget * session_.SecondsLeft());
+    bool left_out = false;
+    for (int round = 0; round < kObviousRounds && !deadline.Passed(); ++round) {
+      MENDEL_ASSIGN_OR_RETURN(std::vector<CandidateClass> classes,
+                              CollectCandidates(session_, tried_, left_out));
+      std::erase_if(classes, [](const CandidateClass& candidate) {
+        const bool saves =
+            candidate.rule->claim != Claim::kPartial && candidate.saved_share >= kObvious;
+        return !saves && !candidate.first_of_all;
+      });
+      std::stable_sort(classes.begin(), classes.end(),
+                       [](const auto& a, const auto& b) { return a.saved_share > b.saved_share; });
+      if (classes.size() > kObviousTries) classes.resize(kObviousTries);
+      bool improved = false;
+      for (CandidateClass& candidate : classes) {
+        const double trial = session_.AloneSeconds(candidate.SecondsOfOne());
+        if (deadline.SecondsLeft() < trial || session_.Stopped()) break;
+        session_.Report(std::string(candidate.rule->name));
+        MENDEL_ASSIGN_OR_RETURN(const bool keep, VerifyAndMeasure(candidate));
+        tried_.erase(candidate.key);  // what is refused now may gain later
+        if (!keep || candidate.alone.ratio > kObviouslyBelow) continue;
+        MENDEL_ASSIGN_OR_RETURN(improved, TryEverywhere(candidate));
+        if (improved) break;  // others may be inside it
+      }
+      if (!improved) break;
+    }
+    return absl::OkStatus();
+  }
+
   /// Collects, verifies and measures candidates of the current best, then tries the winners in the
   /// whole program.
   absl::StatusOr<bool> RunRound() {
-    MENDEL_ASSIGN_OR_RETURN(std::vector<CandidateClass> classes, Collect());
+    MENDEL_ASSIGN_OR_RETURN(std::vector<CandidateClass> classes,
+                            CollectCandidates(session_, tried_, left_out_));
     std::vector<CandidateClass> to_try;
     for (CandidateClass& candidate : classes) {
       // The best candidates so far must still be tried in the whole program.
@@ -150,6 +186,11 @@ class BeamSearcher {
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const auto& a, const auto& b) { return a.Gain() > b.Gain(); });
     bool improved = false;
+    // Where time is short, one comparison decides about all that are clearly faster alone.
+    const double each = session_.whole_seconds() * static_cast<double>(candidates.size());
+    if (!session_.Affords(each) && session_.Affords(session_.whole_seconds())) {
+      MENDEL_ASSIGN_OR_RETURN(improved, TryTogether(candidates));
+    }
     for (CandidateClass& candidate : candidates) {
       if (!session_.Affords(session_.whole_seconds())) session_.Stop(StopReason::kBudget);
       if (session_.Stopped()) break;
@@ -175,71 +216,6 @@ class BeamSearcher {
       MENDEL_ASSIGN_OR_RETURN(improved, TryInTurn(std::move(again)));
     }
     return improved;
-  }
-
-  /// Seconds that the candidate may gain, in all its places, over those that it takes to find out.
-  static double ExpectedGain(const OperatorProfiles& profiles, const CandidateClass& candidate) {
-    const auto predicted = [&](const Graph& graph) {
-      double sum = 0;
-      for (const double seconds : profiles.NodeSeconds(graph)) sum += seconds;
-      return sum;
-    };
-    const bool partial = candidate.rule->claim == Claim::kPartial;
-    const double before = predicted(candidate.first->original);
-    const double after =
-        predicted(candidate.first->mutant) + (partial ? kCorrectedShare * before : 0);
-    const double share = before > 0 ? 1 + kDoubt - after / before : kDoubt;
-    return candidate.seconds * std::max(kLeastGain, share) /
-           (SearchSession::AloneRuns(candidate.SecondsOfOne()) +
-            (partial ? kPartialVerifySeconds : kExactVerifySeconds));
-  }
-
-  /// Every distinct candidate of the current best program, largest expected gain first.
-  absl::StatusOr<std::vector<CandidateClass>> Collect() {
-    const Graph& graph = result_.best.graph;
-    const Stopwatch clock;
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<double> seconds,
-                            session_.profiler().NodeSeconds(result_.best));
-    session_.NoteWholeSeconds(2 * clock.Seconds());  // two programs rather than one
-    std::map<std::string, CandidateClass> classes;
-    for (const Rule* rule : RulesOfSearch(options_, false)) {
-      for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-        const bool cut = !session_.Affords(0);  // what was found must still be tried
-        left_out_ = left_out_ || cut;
-        if (cut) break;
-        for (const Match& match : rule->match(graph, node)) {
-          double cost = 0;
-          for (int32_t id : match.nodes) cost += seconds[static_cast<size_t>(id)];
-          auto key = MatchKey(graph, *rule, match);
-          if (!key.ok() || tried_.count(*key) > 0) continue;
-          CandidateClass& candidate = classes[*key];
-          if (candidate.rule == nullptr) {
-            candidate.rule = rule;
-            candidate.choices = match.choices;
-            candidate.key = *key;
-            candidate.first = session_.Make(graph, *rule, match);
-          }
-          candidate.first_of_all =
-              candidate.first_of_all || session_.TriedFirst(graph, *rule, match);
-          candidate.seconds += cost;
-          ++candidate.occurrences;
-        }
-      }
-    }
-    std::vector<CandidateClass> sorted;
-    if (classes.empty()) return sorted;
-    MENDEL_ASSIGN_OR_RETURN(const OperatorProfiles profiles,
-                            OperatorProfiles::Load(session_.cache(), session_.profiler().Device()));
-    for (auto& [key, candidate] : classes) {
-      if (!candidate.first.has_value()) continue;
-      candidate.expected_gain = ExpectedGain(profiles, candidate);
-      sorted.push_back(std::move(candidate));
-    }
-    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.first_of_all, a.expected_gain) >
-             std::pair(b.first_of_all, b.expected_gain);
-    });
-    return sorted;
   }
 
   /// True when the candidate is worth trying in the whole program.
@@ -300,17 +276,50 @@ class BeamSearcher {
     std::vector<AcceptedCandidate> candidates;
   };
 
+  AcceptedCandidate EntryOf(const CandidateClass& candidate) const {
+    return {std::string(candidate.rule->name),
+            candidate.choices,
+            candidate.key,
+            candidate.occurrences,
+            candidate.measurements,
+            candidate.alone.original_ns,
+            candidate.alone.mutant_ns,
+            !session_.begun()};
+  }
+
+  /// Applies all candidates that are clearly faster alone and do not get into each other's way, and
+  /// keeps them if the whole program gets faster. Kept ones leave `candidates`.
+  absl::StatusOr<bool> TryTogether(std::vector<CandidateClass>& candidates) {
+    Program program{result_.best.graph, result_.mutants, in_best_};
+    std::vector<AcceptedCandidate> entries;
+    for (const CandidateClass& candidate : candidates) {
+      if (candidate.alone.ratio > kClearlyBelow) continue;
+      MENDEL_ASSIGN_OR_RETURN(const bool applied, Apply(EntryOf(candidate), program));
+      if (!applied) continue;
+      entries.push_back(EntryOf(candidate));
+      entries.back().together = groups_ + 1;
+    }
+    if (entries.size() < 2) return false;
+    session_.Report(Cat("whole program with ", entries.size(), " rules' mutants"));
+    MENDEL_ASSIGN_OR_RETURN(
+        const SearchSession::Trial trial,
+        session_.TryWhole(program.graph, "the program with several rules", program.mutants));
+    if (!trial.accepted) return false;
+    ++groups_;
+    accepted_.insert(accepted_.end(), entries.begin(), entries.end());
+    in_best_ = std::move(program.candidates);
+    std::erase_if(candidates, [&](const CandidateClass& candidate) {
+      return std::any_of(entries.begin(), entries.end(),
+                         [&](const auto& entry) { return entry.key == candidate.key; });
+    });
+    return true;
+  }
+
   /// Applies the candidate wherever it occurs in the current best, or in the baseline where other
   /// mutants have taken its places, and keeps the result when it is faster. A candidate that is
   /// narrowly refused moves to refused_.
   absl::StatusOr<bool> TryEverywhere(CandidateClass& candidate) {
-    const AcceptedCandidate entry = {std::string(candidate.rule->name),
-                                     candidate.choices,
-                                     candidate.key,
-                                     candidate.occurrences,
-                                     candidate.measurements,
-                                     candidate.alone.original_ns,
-                                     candidate.alone.mutant_ns};
+    const AcceptedCandidate entry = EntryOf(candidate);
     Program program{result_.best.graph, result_.mutants, in_best_};
     MENDEL_ASSIGN_OR_RETURN(bool applied, Apply(entry, program));
     if (!applied) {
@@ -376,6 +385,7 @@ class BeamSearcher {
   std::set<std::string> tried_;
   bool replaying_ = false;  // stored outcomes are quick, and are made again whatever time is left
   bool left_out_ = false;   // some candidate could not be afforded
+  int groups_ = 0;          // of candidates that were accepted together
   std::vector<AcceptedCandidate> accepted_;  // in the order of acceptance
   std::vector<AcceptedCandidate> in_best_;
   std::vector<CandidateClass> refused_;  // narrowly

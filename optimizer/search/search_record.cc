@@ -11,7 +11,7 @@ std::optional<AcceptedCandidate> ParseAccepted(const std::string& line) {
   std::istringstream words(line);
   AcceptedCandidate candidate;
   words >> candidate.occurrences >> candidate.measurement >> candidate.original_ns >>
-      candidate.mutant_ns >> candidate.rule;
+      candidate.mutant_ns >> candidate.early >> candidate.together >> candidate.rule;
   if (!words) return std::nullopt;
   candidate.key = candidate.rule;
   for (std::string word; words >> word;) {
@@ -35,7 +35,8 @@ std::string PrintSearchRecord(const SearchRecord& record) {
        << '\n';
   for (const AcceptedCandidate& candidate : record.accepted) {
     text << candidate.occurrences << ' ' << candidate.measurement << ' ' << candidate.original_ns
-         << ' ' << candidate.mutant_ns << ' ' << candidate.key << '\n';
+         << ' ' << candidate.mutant_ns << ' ' << candidate.early << ' ' << candidate.together << ' '
+         << candidate.key << '\n';
   }
   return text.str();
 }

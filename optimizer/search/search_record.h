@@ -22,6 +22,8 @@ struct AcceptedCandidate {
   int measurement = 0;  ///< how often the whole program had been tried before
   double original_ns = 0;
   double mutant_ns = 0;
+  bool early = false;  ///< before algorithms were chosen
+  int together = 0;    ///< neighbors of one number were accepted in one comparison; 0: alone
 };
 
 struct SearchRecord {

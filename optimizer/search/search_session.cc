@@ -22,7 +22,7 @@ constexpr double kWholeSeconds = 1.5;
 constexpr double kInterruptedSeconds = 0.5;  // of the last comparison after an interrupt
 constexpr double kLastShare = 0.08;          // of the budget, for a last comparison past it
 constexpr double kAlgorithmShare =
-    0.6;  // of the budget, for choosing algorithms in the unmutated program
+    0.5;  // of the budget, for choosing algorithms in the unmutated program
 constexpr double kVerifyShare = 0.25;  // of what is left, for one candidate
 constexpr double kVerifySeconds = 5;
 constexpr double kGrowthShare = 1.5;                 // of the stored weights
@@ -107,7 +107,7 @@ SearchSession::SearchSession(const Graph& baseline, Profiler& profiler, ProfileC
       baseline_{baseline, {}, "the baseline"},
       most_growth_(MostGrowth(baseline, options)) {
   result_.best = baseline_;
-  profiler_.LimitTime(In(kAlgorithmShare * deadline_.SecondsLeft()), BudgetName(options_));
+  profiler_.LimitTime(deadline_, BudgetName(options_));
 }
 
 std::string SearchSession::Key(const std::string& method) const {
@@ -129,12 +129,16 @@ std::string SearchSession::Key(const std::string& method) const {
 
 absl::Status SearchSession::Begin() {
   Report("algorithms");
+  begun_ = true;
+  profiler_.LimitTime(In(kAlgorithmShare * deadline_.SecondsLeft()), BudgetName(options_));
+  const Graph graph = result_.best.graph;
   MENDEL_ASSIGN_OR_RETURN(const Algorithms algorithms,
-                          profiler_.ChooseAlgorithms(baseline_.graph, kWholeSeconds));
-  NoteAlgorithms(algorithms);
+                          profiler_.ChooseAlgorithms(graph, kWholeSeconds));
+  NoteAlgorithms(graph, algorithms);
   if (!algorithms.empty()) {
+    const std::vector<plan::AppliedMutant> mutants = result_.mutants;
     MENDEL_RETURN_IF_ERROR(
-        TryWhole(baseline_.graph, "the program with the algorithms chosen", {}).status());
+        TryWhole(graph, "the program with the algorithms chosen", mutants).status());
   }
   profiler_.LimitTime(deadline_, BudgetName(options_));
   return absl::OkStatus();
@@ -149,10 +153,13 @@ absl::StatusOr<SearchSession::Trial> SearchSession::TryWhole(
     trial.dropped = true;
     return trial;
   }
-  // New algorithms must leave time for this comparison and the last one.
-  profiler_.LimitTime(In(deadline_.SecondsLeft() - 2 * whole_seconds_), BudgetName(options_));
-  MENDEL_ASSIGN_OR_RETURN(Algorithms algorithms, profiler_.ChooseAlgorithms(graph, kWholeSeconds));
-  profiler_.LimitTime(deadline_, BudgetName(options_));
+  Algorithms algorithms;
+  if (begun_) {
+    // New algorithms must leave time for this comparison and the last one.
+    profiler_.LimitTime(In(deadline_.SecondsLeft() - 2 * whole_seconds_), BudgetName(options_));
+    MENDEL_ASSIGN_OR_RETURN(algorithms, profiler_.ChooseAlgorithms(graph, kWholeSeconds));
+    profiler_.LimitTime(deadline_, BudgetName(options_));
+  }
   trial.variant = {graph, std::move(algorithms), name};
   MENDEL_ASSIGN_OR_RETURN(
       const std::vector<Measurement> times,
@@ -278,12 +285,10 @@ absl::StatusOr<AloneTimes> SearchSession::MeasureAlone(const Graph& original, co
   return AloneTimes{best[1] / best[0], best[0] * unit_ns, best[1] * unit_ns};
 }
 
-/// Algorithms that won in the unmutated program are tried from here on; most arithmetic, not most
-/// nodes, makes the preferred one.
-void SearchSession::NoteAlgorithms(const Algorithms& algorithms) {
+/// Those that won are tried from here on; most arithmetic, not most nodes, makes the preferred one.
+void SearchSession::NoteAlgorithms(const Graph& graph, const Algorithms& algorithms) {
   std::map<std::string, double> wins;
   std::set<std::string> names;
-  const Graph& graph = baseline_.graph;
   for (const auto& [node, name] : algorithms) {
     const OpDefinition& op = *graph.node(node).op;
     wins[name] +=
@@ -355,7 +360,7 @@ void SearchSession::Reset() {
   result_.best = baseline_;
   expected_best_.reset();
   speedup_ = 1;
-  stopped_ = false;
+  stopped_ = begun_ = false;
 }
 
 void SearchSession::Stop(StopReason reason) {

@@ -52,8 +52,10 @@ class SearchSession {
   /// method and its version.
   std::string Key(const std::string& method) const;
 
-  /// Chooses algorithms for the unmutated program; from here on the search's own deadline counts.
+  /// Chooses algorithms for the best program so far; from here on they are chosen for every whole
+  /// program.
   absl::Status Begin();
+  bool begun() const { return begun_; }
   /// A whole program measured against the best so far.
   struct Trial {
     Variant variant;  ///< with the algorithms chosen
@@ -135,7 +137,8 @@ class SearchSession {
   void ReportOutcome();
 
  private:
-  void NoteAlgorithms(const Algorithms& algorithms);
+  /// Algorithms that won in `graph`, a program without choices before.
+  void NoteAlgorithms(const Graph& graph, const Algorithms& algorithms);
   /// True where `after` makes more weights beyond those of `before` than the limit allows.
   bool GrowsTooMuch(const Graph& before, const Graph& after);
   /// Gives small programs their cheapest algorithms where seconds are predicted; others are left as
@@ -172,6 +175,7 @@ class SearchSession {
   double kept_seconds_ = 0;
   double alone_expected_ = 0, alone_spent_ = 0;  // seconds of all measurements of candidates alone
   bool stopped_ = false;
+  bool begun_ = false;
   std::string preferred_;
   std::set<std::string> faults_;
 };

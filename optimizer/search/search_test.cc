@@ -169,7 +169,7 @@ TEST(SearchRecord, RoundTrip) {
   record.counters.set_wrong_numbers(3);
   record.counters.set_weight_growth(4);
   record.accepted.push_back(
-      {"conv_merge", {{"axis", 1}}, "conv_merge axis=1 abc", 2, 1, 10.5, 9.25});
+      {"conv_merge", {{"axis", 1}}, "conv_merge axis=1 abc", 2, 1, 10.5, 9.25, true, 3});
   const auto again = ParseSearchRecord(PrintSearchRecord(record));
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->counters.wrong_numbers(), 3);
@@ -180,6 +180,8 @@ TEST(SearchRecord, RoundTrip) {
   EXPECT_EQ(again->accepted[0].choices, record.accepted[0].choices);
   EXPECT_EQ(again->accepted[0].measurement, 1);
   EXPECT_EQ(again->accepted[0].mutant_ns, 9.25);
+  EXPECT_TRUE(again->accepted[0].early);
+  EXPECT_EQ(again->accepted[0].together, 3);
   EXPECT_FALSE(ParseSearchRecord("1 2 3").has_value());
 }
 

@@ -1,11 +1,15 @@
 #include "kernels/cpu/lowering/fold.h"
 
 #include <memory>
+#include <set>
 #include <span>
 #include <utility>
 
 #include "base/check.h"
+#include "base/hash.h"
+#include "base/status.h"
 #include "graph/rewrite.h"
+#include "graph/text.h"
 #include "kernels/cpu/kernels/copy.h"
 #include "kernels/cpu/program.h"
 
@@ -13,6 +17,8 @@ namespace mendel::cpu {
 namespace {
 
 constexpr size_t kLarge = size_t{1} << 20;
+constexpr size_t kByContent = 256;       // bytes of a stored tensor that is known by its content
+constexpr int64_t kLeastKept = 1 << 14;  // elements of a value that is kept for other programs
 
 bool OnlyMoves(const Node& node) {
   return node.op->name == "Transpose" || node.op->name == "Reshape" || node.op->name == "Slice";
@@ -94,7 +100,10 @@ const Tensor& Folded::Rounded(ValueId value) {
   if (const auto known = rounded_.find(value); known != rounded_.end()) return known->second;
   if (IsMoved(graph_, value))
     return rounded_.emplace(value, Gathered(Moved(graph_, value))).first->second;
+  const std::string key = CacheKey(value);
+  if (auto kept = FindRounded(key)) return rounded_.emplace(value, *std::move(kept)).first->second;
   Tensor tensor = (*Evaluated(value.node))[static_cast<size_t>(value.output)].ToTensor();
+  if (!key.empty()) KeepRounded(key, tensor, SourcesOf(value.node));
   // The doubles of large tensors are seldom needed again, and take twice the memory.
   if (tensor.bytes().size() > kLarge && node.outputs.size() == 1) evaluated_.erase(value.node);
   const Tensor& shared = by_content_.try_emplace(tensor.ContentHash(), tensor).first->second;
@@ -112,17 +121,63 @@ WeightView Folded::View(ValueId value) {
   const bool f32 = graph_.type(value).dtype == DType::kF32;
   if (f32 && IsMoved(graph_, value)) return Rounded(value).As<float>();
   if (f32 && mendel::IsConstant(node)) return ConstantValue(node).As<float>();
-  const Values values = Evaluated(value.node);
+  const FoldedValues values = Evaluated(value.node);
   return {(*values)[static_cast<size_t>(value.output)].scalars, values};
 }
 
-Folded::Values Folded::Evaluated(int32_t node) {
+std::string Folded::CacheKey(ValueId value) {
+  const bool kept = NumElements(graph_.type(value)) >= kLeastKept && KeepsFoldedValues();
+  return kept ? Cat(KeyOf(value.node), " ", value.output) : "";
+}
+
+const std::string& Folded::KeyOf(int32_t id) {
+  if (const auto known = keys_.find(id); known != keys_.end()) return known->second;
+  const Node& node = graph_.node(id);
+  std::string key;
+  if (mendel::IsConstant(node)) {
+    const Tensor& tensor = ConstantValue(node);
+    const bool small = tensor.bytes().size() <= kByContent;
+    key = small ? tensor.ContentHash()
+                : Cat(reinterpret_cast<uintptr_t>(tensor.bytes().data()), " ",
+                      TypeString(tensor.type()));
+  } else {
+    key = Cat(node.op->name, " ", PrintAttributes(node.attrs));
+    for (const TensorType& type : node.outputs) key += Cat(" ", TypeString(type));
+    for (ValueId input : node.inputs) key += Cat("\n", KeyOf(input.node), " ", input.output);
+  }
+  return keys_.emplace(id, Sha256Hex(key)).first->second;
+}
+
+std::vector<Tensor> Folded::SourcesOf(int32_t id) const {
+  std::vector<Tensor> sources;
+  std::set<int32_t> seen = {id};
+  std::vector<int32_t> left = {id};
+  while (!left.empty()) {
+    const Node& node = graph_.node(left.back());
+    left.pop_back();
+    if (mendel::IsConstant(node)) sources.push_back(ConstantValue(node));
+    for (ValueId input : node.inputs) {
+      if (seen.insert(input.node).second) left.push_back(input.node);
+    }
+  }
+  return sources;
+}
+
+FoldedValues Folded::Evaluated(int32_t node) {
   if (const auto known = evaluated_.find(node); known != evaluated_.end()) return known->second;
+  const std::string key = CacheKey({node, 0});
+  FoldedValues values = FindFolded(key);
+  if (values == nullptr) {
+    values = EvaluateNow(node);
+    if (!key.empty()) KeepFolded(key, values, SourcesOf(node));
+  }
+  return evaluated_.emplace(node, std::move(values)).first->second;
+}
+
+FoldedValues Folded::EvaluateNow(int32_t node) {
   if (mendel::IsConstant(graph_.node(node))) {
     std::vector<HostValue> stored = {HostValue::FromTensor(ConstantValue(graph_.node(node)))};
-    return evaluated_
-        .emplace(node, std::make_shared<const std::vector<HostValue>>(std::move(stored)))
-        .first->second;
+    return std::make_shared<const std::vector<HostValue>>(std::move(stored));
   }
   const std::vector<ValueId>& inputs = graph_.node(node).inputs;
   std::vector<HostValue> stored(inputs.size());
@@ -139,9 +194,7 @@ Folded::Values Folded::Evaluated(int32_t node) {
   std::vector<HostValue> outputs = WithView(graph_, node, [&](const NodeView& view) {
     return EvaluateNode(*graph_.node(node).op, view, pointers);
   });
-  return evaluated_
-      .emplace(node, std::make_shared<const std::vector<HostValue>>(std::move(outputs)))
-      .first->second;
+  return std::make_shared<const std::vector<HostValue>>(std::move(outputs));
 }
 
 }  // namespace mendel::cpu

@@ -9,6 +9,7 @@
 
 #include "graph/evaluate.h"
 #include "graph/graph.h"
+#include "kernels/cpu/lowering/fold_cache.h"
 #include "kernels/cpu/memory/weight_view.h"
 
 namespace mendel::cpu {
@@ -29,12 +30,18 @@ class Folded {
   WeightView View(ValueId value);
 
  private:
-  using Values = std::shared_ptr<const std::vector<HostValue>>;
-  Values Evaluated(int32_t node);
+  FoldedValues Evaluated(int32_t node);
+  FoldedValues EvaluateNow(int32_t node);
+  /// The node's expression and the addresses of its stored tensors; "" where nothing is kept from
+  /// program to program, or the value is small.
+  std::string CacheKey(ValueId value);
+  const std::string& KeyOf(int32_t node);
+  std::vector<Tensor> SourcesOf(int32_t node) const;
 
   const Graph& graph_;
   std::vector<bool> constant_;
-  std::map<int32_t, Values> evaluated_;
+  std::map<int32_t, FoldedValues> evaluated_;
+  std::map<int32_t, std::string> keys_;
   std::map<ValueId, Tensor> rounded_;
   std::map<std::string, Tensor> by_content_;
 };

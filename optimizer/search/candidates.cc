@@ -1,0 +1,93 @@
+#include "optimizer/search/candidates.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/status.h"
+#include "mutator/regions/candidates.h"
+#include "optimizer/profile/operator_profiles.h"
+
+namespace mendel {
+namespace {
+
+// The order of attempts, where the budget may not suffice for all: predictions may be wrong by
+// kDoubt, so that what is predicted slower still has a chance; a candidate that has to be localized
+// and corrected takes longer to verify, and pays for its correction.
+constexpr double kDoubt = 0.25, kLeastGain = 0.02;
+constexpr double kExactVerifySeconds = 0.03, kPartialVerifySeconds = 0.4, kCorrectedShare = 0.15;
+
+/// Seconds that the candidate may gain, in all its places, over those that it takes to find out.
+double ExpectedGain(const OperatorProfiles& profiles, const CandidateClass& candidate) {
+  const auto predicted = [&](const Graph& graph) {
+    double sum = 0;
+    for (const double seconds : profiles.NodeSeconds(graph)) sum += seconds;
+    return sum;
+  };
+  const bool partial = candidate.rule->claim == Claim::kPartial;
+  const double before = predicted(candidate.first->original);
+  const double after =
+      predicted(candidate.first->mutant) + (partial ? kCorrectedShare * before : 0);
+  const double share = before > 0 ? 1 + kDoubt - after / before : kDoubt;
+  return candidate.seconds * std::max(kLeastGain, share) /
+         (SearchSession::AloneRuns(candidate.SecondsOfOne()) +
+          (partial ? kPartialVerifySeconds : kExactVerifySeconds));
+}
+
+/// Adds the places of one rule to `classes`, by their keys; false when the time is over.
+bool CollectOf(SearchSession& session, const Rule& rule, const std::vector<double>& seconds,
+               const std::set<std::string>& tried, std::map<std::string, CandidateClass>& classes) {
+  const Graph& graph = session.result().best.graph;
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    if (!session.Affords(0)) return false;  // what was found must still be tried
+    for (const Match& match : rule.match(graph, node)) {
+      double cost = 0;
+      for (int32_t id : match.nodes) cost += seconds[static_cast<size_t>(id)];
+      auto key = MatchKey(graph, rule, match);
+      if (!key.ok() || tried.count(*key) > 0) continue;
+      CandidateClass& candidate = classes[*key];
+      if (candidate.rule == nullptr) {
+        candidate.rule = &rule;
+        candidate.choices = match.choices;
+        candidate.key = *key;
+        candidate.first = session.Make(graph, rule, match);
+      }
+      candidate.first_of_all = candidate.first_of_all || session.TriedFirst(graph, rule, match);
+      candidate.seconds += cost;
+      ++candidate.occurrences;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<CandidateClass>> CollectCandidates(SearchSession& session,
+                                                              const std::set<std::string>& tried,
+                                                              bool& left_out) {
+  const Stopwatch clock;
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<double> seconds,
+                          session.profiler().NodeSeconds(session.result().best));
+  session.NoteWholeSeconds(2 * clock.Seconds());  // two programs rather than one
+  std::map<std::string, CandidateClass> classes;
+  for (const Rule* rule : RulesOfSearch(session.options(), false))
+    left_out = !CollectOf(session, *rule, seconds, tried, classes) || left_out;
+  std::vector<CandidateClass> sorted;
+  if (classes.empty()) return sorted;
+  MENDEL_ASSIGN_OR_RETURN(const OperatorProfiles profiles,
+                          OperatorProfiles::Load(session.cache(), session.profiler().Device()));
+  const double total = std::reduce(seconds.begin(), seconds.end());
+  for (auto& [key, candidate] : classes) {
+    if (!candidate.first.has_value()) continue;
+    candidate.expected_gain = ExpectedGain(profiles, candidate);
+    const double left = WorkOf(candidate.first->mutant) / WorkOf(candidate.first->original);
+    candidate.saved_share = total > 0 ? candidate.seconds / total * (1 - left) : 0;
+    sorted.push_back(std::move(candidate));
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first_of_all, a.expected_gain) > std::pair(b.first_of_all, b.expected_gain);
+  });
+  return sorted;
+}
+
+}  // namespace mendel

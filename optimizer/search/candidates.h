@@ -1,0 +1,47 @@
+// The candidates of a search: the distinct places of a program at which rules apply.
+#ifndef MENDEL_OPTIMIZER_SEARCH_CANDIDATES_H_
+#define MENDEL_OPTIMIZER_SEARCH_CANDIDATES_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "mutator/rule.h"
+#include "optimizer/search/search_session.h"
+
+namespace mendel {
+
+/// One kind of place: equal subprograms under one rule and choice.
+struct CandidateClass {
+  const Rule* rule = nullptr;
+  std::map<std::string, int64_t> choices;
+  std::string key;     ///< "rule choice=1 .. hash"
+  double seconds = 0;  ///< in the chain, of all occurrences
+  int64_t occurrences = 0;
+  double expected_gain = 0;  ///< seconds gained, as predicted, a second of trying
+  double saved_share = 0;    ///< of the program's seconds, by operations and bytes alone
+  bool first_of_all = false;
+  std::optional<Mutant> first;
+  Alternative alternative;
+  AloneTimes alone;
+  int measurements = 0;     ///< in the whole program
+  size_t best_changed = 0;  ///< how often the best had changed at the last measurement
+  double Gain() const { return seconds * (1 - alone.ratio); }
+  double SecondsOfOne() const {
+    return seconds / static_cast<double>(std::max<int64_t>(1, occurrences));
+  }
+};
+
+/// Every distinct candidate of the session's best program that is not in `tried`, the largest
+/// expected gain first. `left_out` becomes true when the time did not suffice for all rules.
+absl::StatusOr<std::vector<CandidateClass>> CollectCandidates(SearchSession& session,
+                                                              const std::set<std::string>& tried,
+                                                              bool& left_out);
+
+}  // namespace mendel
+
+#endif  // MENDEL_OPTIMIZER_SEARCH_CANDIDATES_H_
