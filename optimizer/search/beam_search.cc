@@ -138,8 +138,9 @@ class BeamSearcher {
             candidate.rule->claim != Claim::kPartial && candidate.saved_share >= kObvious;
         return !saves && !candidate.first_of_all;
       });
-      std::stable_sort(classes.begin(), classes.end(),
-                       [](const auto& a, const auto& b) { return a.saved_share > b.saved_share; });
+      std::stable_sort(classes.begin(), classes.end(), [](const auto& a, const auto& b) {
+        return std::pair(a.first_of_all, a.saved_share) > std::pair(b.first_of_all, b.saved_share);
+      });
       if (classes.size() > kObviousTries) classes.resize(kObviousTries);
       bool improved = false;
       for (CandidateClass& candidate : classes) {
@@ -186,7 +187,7 @@ class BeamSearcher {
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const auto& a, const auto& b) { return a.Gain() > b.Gain(); });
     bool improved = false;
-    // Where time is short, one comparison decides about all that are clearly faster alone.
+    // One comparison decides about all that are clearly faster alone where time is short.
     const double each = session_.whole_seconds() * static_cast<double>(candidates.size());
     if (!session_.Affords(each) && session_.Affords(session_.whole_seconds())) {
       MENDEL_ASSIGN_OR_RETURN(improved, TryTogether(candidates));

@@ -285,7 +285,8 @@ absl::StatusOr<AloneTimes> SearchSession::MeasureAlone(const Graph& original, co
   return AloneTimes{best[1] / best[0], best[0] * unit_ns, best[1] * unit_ns};
 }
 
-/// Those that won are tried from here on; most arithmetic, not most nodes, makes the preferred one.
+/// From here on, those that won are tried; most arithmetic, not most nodes, makes the preferred
+/// one.
 void SearchSession::NoteAlgorithms(const Graph& graph, const Algorithms& algorithms) {
   std::map<std::string, double> wins;
   std::set<std::string> names;
