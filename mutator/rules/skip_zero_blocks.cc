@@ -5,57 +5,21 @@
 //   exact: for literals only. Rows and columns of one block are connected by numbers that are not
 //   zero. Loses where blocks are many or small.
 
-#include <algorithm>
-#include <map>
-#include <numeric>
-
-#include "graph/positions.h"
 #include "mutator/parallel.h"
 #include "mutator/regions/select.h"
 #include "mutator/rule.h"
-#include "mutator/sample.h"
+#include "mutator/zero_blocks.h"
 
 namespace mendel::rules::skip_zero_blocks {
 namespace {
 
-constexpr double kWorthwhile = 0.75;  // of the numbers of the matrix
-constexpr size_t kMostBlocks = 16;
 constexpr int64_t kMostElements = int64_t{1} << 24;
 
-/// Rows and columns, ascending, outside of which they have zeros only.
-struct Block {
-  std::vector<int64_t> rows, columns;
-};
-
-/// The blocks of a matrix, by their first column.
-std::vector<Block> BlocksOf(const Tensor& matrix) {
-  const int64_t rows = matrix.shape()[0], columns = matrix.shape()[1];
-  std::vector<int64_t> parent(static_cast<size_t>(rows + columns));
-  std::iota(parent.begin(), parent.end(), 0);
-  const auto root = [&](int64_t at) {
-    while (parent[static_cast<size_t>(at)] != at) {
-      parent[static_cast<size_t>(at)] =
-          parent[static_cast<size_t>(parent[static_cast<size_t>(at)])];
-      at = parent[static_cast<size_t>(at)];
-    }
-    return at;
-  };
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; ++j) {
-      if (matrix.DoubleAt(i * columns + j) != 0)
-        parent[static_cast<size_t>(root(i))] = root(rows + j);
-    }
-  }
-  std::map<int64_t, Block> by_root;
-  for (int64_t i = 0; i < rows; ++i) by_root[root(i)].rows.push_back(i);
-  for (int64_t j = 0; j < columns; ++j) by_root[root(rows + j)].columns.push_back(j);
-  std::vector<Block> blocks;
-  for (auto& [id, block] : by_root) {
-    if (!block.rows.empty() && !block.columns.empty()) blocks.push_back(std::move(block));
-  }
-  std::sort(blocks.begin(), blocks.end(),
-            [](const Block& a, const Block& b) { return a.columns[0] < b.columns[0]; });
-  return blocks;
+std::vector<ZeroBlock> BlocksOf(const Tensor& matrix) {
+  const int64_t columns = matrix.shape()[1];
+  return ZeroBlocksOf(matrix.shape()[0], columns, [&](int64_t row, int64_t column) {
+    return matrix.DoubleAt(row * columns + column) == 0;
+  });
 }
 
 /// The stored matrix of a product; null for other nodes.
@@ -73,30 +37,11 @@ const Tensor* MatrixOf(const Graph& graph, int32_t id) {
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Tensor* matrix = MatrixOf(graph, node);
   if (matrix == nullptr) return {};
-  const std::vector<Block> blocks = BlocksOf(*matrix);
-  double left = 0;
-  for (const Block& block : blocks)
-    left += static_cast<double>(block.rows.size() * block.columns.size());
-  if (blocks.empty() || blocks.size() > kMostBlocks ||
-      left > kWorthwhile * static_cast<double>(matrix->size()))
-    return {};
+  if (!AreWorthwhile(BlocksOf(*matrix), matrix->shape()[0], matrix->shape()[1])) return {};
   return {{{node}, {}}};
 }
 
-/// Positions `picked` along the last axis.
-ValueId Pick(Emitter& e, ValueId x, const std::vector<int64_t>& picked) {
-  const Shape shape = e.shape(x);
-  std::vector<std::vector<int64_t>> lists;
-  for (const int64_t extent : shape) {
-    lists.emplace_back(static_cast<size_t>(extent));
-    std::iota(lists.back().begin(), lists.back().end(), 0);
-  }
-  if (lists.back() == picked) return x;
-  lists.back() = picked;
-  return SelectPositions(e, x, lists, 0);
-}
-
-Tensor Cut(const Tensor& matrix, const Block& block) {
+Tensor Cut(const Tensor& matrix, const ZeroBlock& block) {
   std::vector<double> values;
   for (const int64_t row : block.rows) {
     for (const int64_t column : block.columns)
@@ -114,19 +59,17 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   if (matrix == nullptr) return absl::FailedPreconditionError("the matrix is no literal");
   Emitter e;
   const ValueId x = e.InputsOf(subprogram)[0];
-  std::vector<int64_t> order(static_cast<size_t>(matrix->shape()[1]), kAbsent);
+  const std::vector<ZeroBlock> blocks = BlocksOf(*matrix);
+  const size_t last = e.shape(x).size() - 1;
   std::vector<ValueId> parts;
-  int64_t next = 0;
-  for (const Block& block : BlocksOf(*matrix)) {
-    const ValueId part = Pick(e, x, block.rows);
+  for (const ZeroBlock& block : blocks) {
+    const ValueId part = PickAlong(e, x, last, block.rows);
     if (!IsBuilt(part)) break;
     parts.push_back(e.MatMul(part, e.Constant(Cut(*matrix, block))));
-    for (const int64_t column : block.columns) order[static_cast<size_t>(column)] = next++;
   }
   if (parts.empty()) return absl::FailedPreconditionError("the matrix is zero");
-  const int64_t last = static_cast<int64_t>(e.shape(x).size()) - 1;
-  const ValueId y = parts.size() == 1 ? parts[0] : e.Concat(parts, last);
-  e.Output("out0", IsBuilt(y) ? Pick(e, y, order) : y);
+  const ValueId y = parts.size() == 1 ? parts[0] : e.Concat(parts, static_cast<int64_t>(last));
+  e.Output("out0", PickAlong(e, y, last, OrderOf(blocks, matrix->shape()[1])));
   return e.Finish();
 }
 

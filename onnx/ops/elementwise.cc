@@ -91,6 +91,22 @@ absl::Status ImportVariadic(OpContext& op) {
   return op.SetOutput(0, result);
 }
 
+bool IsAllOf(const Tensor& tensor, double value) {
+  for (int64_t k = 0; k < tensor.size(); ++k) {
+    if (tensor.DoubleAt(k) != value) return false;
+  }
+  return tensor.size() > 0;
+}
+
+/// True where broadcasting `other` to `shape` leaves `shape` as it is.
+bool AddsNoElements(const Shape& shape, const Shape& other) {
+  if (other.size() > shape.size()) return false;
+  for (size_t d = 0; d < other.size(); ++d) {
+    if (other[d] != 1 && other[d] != shape[shape.size() - other.size() + d]) return false;
+  }
+  return true;
+}
+
 /// The exponent may be of another dtype; the result has the base's. A square is a product, which
 /// certificates take apart.
 absl::Status ImportPow(OpContext& op) {
@@ -100,7 +116,8 @@ absl::Status ImportPow(OpContext& op) {
   const DType compute = IsIntegral(dtype) && IsFloat(exponent_dtype) ? exponent_dtype : dtype;
   MENDEL_ASSIGN_OR_RETURN(const ValueId base, op.Cast(op.In(0), compute));
   const Tensor* number = op.ConstantOf(second);
-  if (number != nullptr && number->shape().empty() && number->DoubleAt(0) == 2 && IsFloat(dtype)) {
+  if (number != nullptr && IsFloat(dtype) && IsAllOf(*number, 2) &&
+      AddsNoElements(op.type(base).shape, number->shape())) {
     MENDEL_ASSIGN_OR_RETURN(const ValueId square, op.Emit("Mul", {base, base}));
     return op.SetOutput(0, square);
   }
