@@ -12,6 +12,7 @@
 #include "graph/rewrite.h"
 #include "verifier/axioms/axioms.h"
 #include "verifier/axioms/canonical_pair.h"
+#include "verifier/certify/certify_pair.h"
 #include "verifier/certify/full_certify.h"
 #include "verifier/certify/sweep.h"
 #include "verifier/constants.h"
@@ -94,7 +95,7 @@ class Comparison {
 
   absl::Status AsGiven(const Graph& a, const Graph& b, WeightMode weights) {
     const VerifierOptions verifier = VerifierOptionsFor(weights);
-    return Record(options_.cut_points ? Certify(a, b, verifier)
+    return Record(options_.cut_points ? CertifyGiven(a, b, verifier)
                                       : CertifyWithoutCuts(a, b, verifier));
   }
 

@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "verifier/axioms/masked_softmax.h"
+#include "verifier/axioms/rewritten_pair.h"
 #include "verifier/regions/probe.h"
 #include "verifier/verifier.h"
 
@@ -63,8 +63,13 @@ absl::StatusOr<bool> ProbesAgree(const Graph& f, const Graph& g, const VerifierO
 absl::StatusOr<bool> ScreenedEqual(const Graph& f, const Graph& g, const VerifierOptions& options) {
   MENDEL_ASSIGN_OR_RETURN(const bool given, ProbesAgree(f, g, options));
   if (given) return true;
-  MENDEL_ASSIGN_OR_RETURN(const auto unmasked, BothWithoutMaskedScores(f, g, options.weights));
-  return unmasked.has_value() ? ProbesAgree(unmasked->first, unmasked->second, options) : false;
+  for (const PairForm form : kPairForms) {
+    MENDEL_ASSIGN_OR_RETURN(const auto both, RewriteBoth(form, f, g, options.weights));
+    if (!both.has_value()) continue;
+    MENDEL_ASSIGN_OR_RETURN(const bool equal, ProbesAgree(both->f, both->g, options));
+    if (equal) return true;
+  }
+  return false;
 }
 
 }  // namespace mendel

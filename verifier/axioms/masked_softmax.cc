@@ -250,14 +250,4 @@ absl::StatusOr<Graph> WithoutMaskedScores(const Graph& graph, WeightMode weights
   return MaskRemover(graph, weights).Run(count);
 }
 
-absl::StatusOr<std::optional<std::pair<Graph, Graph>>> BothWithoutMaskedScores(const Graph& f,
-                                                                               const Graph& g,
-                                                                               WeightMode weights) {
-  int count = 0;
-  MENDEL_ASSIGN_OR_RETURN(Graph first, WithoutMaskedScores(f, weights, &count));
-  MENDEL_ASSIGN_OR_RETURN(Graph second, WithoutMaskedScores(g, weights, &count));
-  if (count == 0) return std::nullopt;
-  return std::pair(std::move(first), std::move(second));
-}
-
 }  // namespace mendel

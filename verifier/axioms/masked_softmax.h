@@ -11,9 +11,6 @@
 #ifndef MENDEL_VERIFIER_AXIOMS_MASKED_SOFTMAX_H_
 #define MENDEL_VERIFIER_AXIOMS_MASKED_SOFTMAX_H_
 
-#include <optional>
-#include <utility>
-
 #include "absl/status/statusor.h"
 #include "graph/graph.h"
 #include "verifier/verifier.h"
@@ -26,11 +23,6 @@ namespace mendel {
 /// given.
 absl::StatusOr<Graph> WithoutMaskedScores(const Graph& graph, WeightMode weights,
                                           int* count = nullptr);
-
-/// Both programs without masked scores; nothing where neither has any.
-absl::StatusOr<std::optional<std::pair<Graph, Graph>>> BothWithoutMaskedScores(const Graph& f,
-                                                                               const Graph& g,
-                                                                               WeightMode weights);
 
 }  // namespace mendel
 

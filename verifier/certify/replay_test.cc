@@ -114,6 +114,9 @@ TEST(Replay, RefusesEveryTamperedField) {
       [](Certificate& c) { c.bound_log2 -= 1; },
       [](Certificate& c) { c.axioms = {"masked softmax"}; },
       [](Certificate& c) { c.axioms = {"every sum is zero"}; },
+      [](Certificate& c) { c.axioms = {"canonical form"}; },
+      [](Certificate& c) { c.axioms = {"parts of values"}; },
+      [](Certificate& c) { c.axioms = {"pool of a pool"}; },
   };
   for (size_t k = 0; k < tampers.size(); ++k) {
     Certificate tampered = *certificate;

@@ -13,6 +13,7 @@
 #include "graph/op_helpers.h"
 #include "verifier/axioms/axioms.h"
 #include "verifier/axioms/canonical_pair.h"
+#include "verifier/certify/certify_pair.h"
 #include "verifier/certify/equivalence_candidates.h"
 #include "verifier/certify/numbering.h"
 #include "verifier/certify/redraw.h"
@@ -155,7 +156,7 @@ class Sweeper {
         VerifierOptions verifier = options_;
         verifier.target_log2 -= std::log2(round);
         verifier.definedness = DefinednessCheck::kNone;  // below, without cuts
-        MENDEL_ASSIGN_OR_RETURN(Certificate certificate, Certify(cut_a_, cut_b_, verifier));
+        MENDEL_ASSIGN_OR_RETURN(Certificate certificate, CertifyGiven(cut_a_, cut_b_, verifier));
         MENDEL_RETURN_IF_ERROR(CheckWhereDefined());
         certificate.bound_log2 += std::log2(round);
         return certificate;

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "graph/bound.h"
 #include "graph/rewrite.h"
-#include "verifier/axioms/masked_softmax.h"
+#include "verifier/axioms/rewritten_pair.h"
 #include "verifier/certify/shared_values.h"
 #include "verifier/regions/box_merge.h"
 #include "verifier/regions/probe.h"
@@ -227,10 +227,13 @@ absl::StatusOr<VerifierReport> Localize(const Graph& f, const Graph& g,
                                         const VerifierOptions& options) {
   auto given = LocalizeGiven(f, g, options);
   if (!given.ok() || given->verdict == Verdict::kEquivalent) return given;
-  MENDEL_ASSIGN_OR_RETURN(const auto unmasked, BothWithoutMaskedScores(f, g, options.weights));
-  if (!unmasked.has_value()) return given;
-  auto report = LocalizeGiven(unmasked->first, unmasked->second, options);
-  return report.ok() && report->verdict == Verdict::kEquivalent ? report : given;
+  for (const PairForm form : kPairForms) {
+    MENDEL_ASSIGN_OR_RETURN(const auto both, RewriteBoth(form, f, g, options.weights));
+    if (!both.has_value()) continue;
+    auto report = LocalizeGiven(both->f, both->g, options);
+    if (report.ok() && report->verdict == Verdict::kEquivalent) return report;
+  }
+  return given;
 }
 
 }  // namespace mendel
