@@ -19,7 +19,7 @@ absl::StatusOr<Certificate> CertifyPair(const Graph& original, const Graph& plan
 absl::StatusOr<Certificate> CertifyGiven(const Graph& original, const Graph& plan,
                                          const VerifierOptions& options);
 
-/// The definedness that `options` asks for. `merges`: values known to be equal.
+/// Checks definedness as `options` says. `merges`: values known to be equal.
 absl::Status CheckWhereDefined(const Graph& original, const Graph& plan,
                                const std::map<Origin, Origin>& merges,
                                const VerifierOptions& options);
