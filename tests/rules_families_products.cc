@@ -111,6 +111,26 @@ std::vector<FamilyExample> ProductExamples() {
   %3 = AveragePool(%2) {kernel_shape = [2, 2], strides = [2, 2], dilations = [1, 1], pads = [0, 0, 0, 0]}
   return "y0" = %3
 )"},
+      {"PoolOfAPool", "merge_pools", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
+  %1 = MaxPool(%0) {kernel_shape = [2, 2], strides = [2, 2], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  %2 = MaxPool(%1) {kernel_shape = [2, 2], strides = [2, 2], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  return "y0" = %2
+)"},
+      {"PaddedBottleneck", "merge_padded_convs", R"(
+  %0 = Input() {name = "x", shape = [1, 1, 12, 12]}
+  %1 = Constant() {symbol = "w", value = f32[16,1,3,3]{W144}}
+  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %3 = Constant() {symbol = "v", value = f32[1,16,3,3]{W144}}
+  %4 = Conv(%2, %3) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  return "y0" = %4
+)"},
+      {"BlockDiagonalKernels", "skip_zero_channels", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 6, 6]}
+  %1 = Constant() {value = f32[4,4,1,1]{1, 2, 0, 0, 3, 4, 0, 0, 0, 0, 5, 6, 0, 0, 7, 9}}
+  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  return "y0" = %2
+)"},
       {"MeanBeforeOneByOne", "pool_before_conv1x1", R"(
   %0 = Input() {name = "x", shape = [1, 8, 8, 8]}
   %1 = Constant() {symbol = "w", value = f32[4,8,1,1]{W32}}
