@@ -210,13 +210,28 @@ class Combiner {
     return false;
   }
 
+  /// Gives own sums of the kernels other names than `taken`: terms may use one name for the sum of
+  /// a moving factor here and for one of a kernel there.
+  void Freshen(Like& like, const std::vector<Iterator>& taken) {
+    for (IndexTerm& kernel : like.kernels) {
+      for (Iterator& sum : kernel.sums) {
+        if (!ContainsIterator(taken, sum)) continue;
+        const Iterator fresh = stage_.NewIterator(extent(sum));
+        RenameIterators(kernel.factors, {{sum, fresh}});
+        sum = fresh;
+      }
+    }
+  }
+
   /// The same moving factors but for names.
-  std::optional<Like> Renamed(const Like& ours, const Like& theirs) const {
+  std::optional<Like> Renamed(const Like& ours, const Like& theirs) {
     const auto names =
         MatchFactors(ours.moving, theirs.moving, ours.sums, theirs.sums, stage_.extents);
     if (!names.has_value() || names->size() != ours.sums.size()) return std::nullopt;
-    Like sum = ours;
-    for (IndexTerm kernel : theirs.kernels) {
+    Like sum = ours, other = theirs;
+    Freshen(other, ours.sums);
+    Freshen(other, theirs.sums);
+    for (IndexTerm& kernel : other.kernels) {
       RenameIterators(kernel.factors, *names);
       Append(sum, std::move(kernel));
     }
@@ -261,6 +276,10 @@ class Combiner {
       return std::nullopt;
     Like sum = ours, other = theirs;
     const Extents extents = stage_.extents;
+    for (const std::vector<Iterator>* taken : {&ours.sums, &theirs.sums}) {
+      Freshen(sum, *taken);
+      Freshen(other, *taken);
+    }
     for (size_t d = 0; d < ours.moving[0].index.size(); ++d) {
       const auto a = WalkOf(ours, ours.moving[0].index[d]),
                  b = WalkOf(theirs, theirs.moving[0].index[d]);

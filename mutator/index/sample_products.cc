@@ -133,6 +133,18 @@ absl::StatusOr<Graph> MakeLinearAttention(Rng& rng) {
   return e.Finish();
 }
 
+/// One position of the factor, repeated along the sum, beside the factor.
+absl::StatusOr<Graph> MakeRepeatedPart(Rng& rng) {
+  Emitter e("sample");
+  const int64_t inner = rng.Between(2, 4);
+  const ValueId x = e.Input("x", {DType::kF32, {rng.Between(20, 30), inner}});
+  const int64_t at = rng.Between(0, inner - 1);
+  const ValueId part = e.Slice(x, 1, at, at + 1);
+  const ValueId sum = rng.Flip() ? e.Add(part, x) : e.Op("Sub", {x, part});
+  e.Output("y", e.MatMul(sum, SampleWeight(e, rng, {inner, rng.Between(20, 30)}, "w")));
+  return e.Finish();
+}
+
 }  // namespace
 
 const std::vector<ProductSample>& ProductSamples() {
@@ -145,6 +157,7 @@ const std::vector<ProductSample>& ProductSamples() {
                                      {"distances", &MakeDistances},
                                      {"shared_weights", &MakeSharedWeights},
                                      {"pooled", &MakePooled},
+                                     {"repeated_part", &MakeRepeatedPart},
                                      {"linear_attention", &MakeLinearAttention}};
   return *samples;
 }
