@@ -64,6 +64,7 @@ std::vector<ProductProposal> DeriveProducts(const Graph& subprogram, const Index
   const double most_bytes = std::max(options.weight_growth * bytes, bytes + options.weight_bytes);
   IndexSite plain = site;
   Normalize(plain.program);
+  for (IndexExpression& stage : plain.program.stages) DropUnusedSums(stage);
   const IndexSite combined = CombineLikeTerms(subprogram, plain, weights);
   IndexSite merged = plain;
   merged.program = MergeWindows(plain.program, LeafWeights(plain, weights));

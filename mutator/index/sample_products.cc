@@ -133,6 +133,18 @@ absl::StatusOr<Graph> MakeLinearAttention(Rng& rng) {
   return e.Finish();
 }
 
+/// A layer with a bias, summed over its rows.
+absl::StatusOr<Graph> MakeSummedRows(Rng& rng) {
+  Emitter e("sample");
+  const int64_t rows = rng.Between(20, 30), inner = rng.Between(8, 12), outer = rng.Between(8, 12);
+  const ValueId x =
+      e.Add(e.Input("x", {DType::kF32, {rows, inner}}), SampleWeight(e, rng, {inner}, "shift"));
+  ValueId y = e.MatMul(x, SampleWeight(e, rng, {inner, outer}, "w"));
+  y = e.Mul(e.Add(y, SampleWeight(e, rng, {outer}, "b")), SampleWeight(e, rng, {outer}, "scale"));
+  e.Output("y", e.Op("ReduceSum", {y}, {{"axes", Ints{0}}, {"keepdims", int64_t{0}}}));
+  return e.Finish();
+}
+
 /// One position of the factor, repeated along the sum, beside the factor.
 absl::StatusOr<Graph> MakeRepeatedPart(Rng& rng) {
   Emitter e("sample");
@@ -156,6 +168,7 @@ const std::vector<ProductSample>& ProductSamples() {
                                      {"linear_convs", &MakeLinearConvs},
                                      {"distances", &MakeDistances},
                                      {"shared_weights", &MakeSharedWeights},
+                                     {"summed_rows", &MakeSummedRows},
                                      {"pooled", &MakePooled},
                                      {"repeated_part", &MakeRepeatedPart},
                                      {"linear_attention", &MakeLinearAttention}};

@@ -16,7 +16,8 @@ struct ProductSample {
 };
 
 /// branches (convolutions of several kernels, the input, its batch normalization), low_rank, chain,
-/// pointwise_chain, distances, shared_weights, pooled, repeated_part, linear_attention.
+/// pointwise_chain, distances, shared_weights, summed_rows, pooled, repeated_part,
+/// linear_attention.
 const std::vector<ProductSample>& ProductSamples();
 
 }  // namespace mendel
