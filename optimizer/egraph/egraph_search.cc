@@ -26,6 +26,7 @@ namespace mendel {
 namespace {
 
 constexpr int kMaxExtractions = 12;
+constexpr double kChoosingShare = 0.6;  // of the time left
 constexpr double kExtractSeconds = 5,
                  kExtractShare = 0.15;  // at most, and of the time left, for one extraction
 constexpr double kLeastExtractSeconds =
@@ -51,7 +52,7 @@ class EGraphSearcher {
         return absl::OkStatus();
       }
     }
-    MENDEL_RETURN_IF_ERROR(session_.Begin());
+    MENDEL_RETURN_IF_ERROR(session_.Begin(kChoosingShare));
     MENDEL_RETURN_IF_ERROR(Fill());
     MENDEL_RETURN_IF_ERROR(Improve());
     MENDEL_RETURN_IF_ERROR(session_.FinalComparison());

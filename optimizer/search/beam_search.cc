@@ -32,12 +32,12 @@ constexpr double kTryBelow =
 constexpr double kNarrowly =
     1.02;                         // a whole program that is slower than this is not looked at again
 constexpr int kMeasurements = 3;  // at one candidate in the whole program, the first included
-constexpr double kObvious = 0.2;  // of the program's work: mutants that save more come first
 constexpr double kObviouslyBelow = 0.8;  // and are at most so slow alone
 constexpr int kObviousRounds = 3;
-constexpr int kObviousTries = 3;         // a round
 constexpr double kObviousBudget = 0.35;  // of the search's
-constexpr double kClearlyBelow = 0.95;   // alone, to be tried together with others
+constexpr double kLeastSaving = 0.05;    // of the work: such mutants deserve more of the time
+constexpr double kAlgorithmShare = 0.65, kLessAlgorithmShare = 0.5;
+constexpr double kClearlyBelow = 0.95;  // alone, to be tried together with others
 
 class BeamSearcher {
  public:
@@ -51,7 +51,7 @@ class BeamSearcher {
       if (replayed) return absl::OkStatus();
     }
     MENDEL_RETURN_IF_ERROR(TakeObvious());
-    MENDEL_RETURN_IF_ERROR(session_.Begin());
+    MENDEL_RETURN_IF_ERROR(session_.Begin(AlgorithmShare()));
     int round = 0;
     for (bool improved = true; improved && !session_.Stopped(); ++round) {
       if (round == options_.max_rounds) {
@@ -98,7 +98,7 @@ class BeamSearcher {
   absl::StatusOr<bool> TakeAgain(const std::vector<AcceptedCandidate>& accepted) {
     bool begun = false;
     for (size_t k = 0; k < accepted.size();) {
-      if (!accepted[k].early && !begun) MENDEL_RETURN_IF_ERROR(session_.Begin());
+      if (!accepted[k].early && !begun) MENDEL_RETURN_IF_ERROR(session_.Begin(kAlgorithmShare));
       begun = begun || !accepted[k].early;
       std::vector<CandidateClass> group;
       const int together = accepted[k].together;
@@ -110,7 +110,7 @@ class BeamSearcher {
                               together == 0 ? TryEverywhere(group[0]) : TryTogether(group));
       if (!fits) return false;
     }
-    if (!begun) MENDEL_RETURN_IF_ERROR(session_.Begin());
+    if (!begun) MENDEL_RETURN_IF_ERROR(session_.Begin(kAlgorithmShare));
     return true;
   }
 
@@ -125,6 +125,10 @@ class BeamSearcher {
     return candidate;
   }
 
+  double AlgorithmShare() const {
+    return best_saved_share_ < kLeastSaving ? kAlgorithmShare : kLessAlgorithmShare;
+  }
+
   /// Takes exact mutants that save a good part of the program's work, the largest part first.
   absl::Status TakeObvious() {
     if (session_.IsPredicted()) return absl::OkStatus();
@@ -133,15 +137,8 @@ class BeamSearcher {
     for (int round = 0; round < kObviousRounds && !deadline.Passed(); ++round) {
       MENDEL_ASSIGN_OR_RETURN(std::vector<CandidateClass> classes,
                               CollectCandidates(session_, tried_, left_out));
-      std::erase_if(classes, [](const CandidateClass& candidate) {
-        const bool saves =
-            candidate.rule->claim != Claim::kPartial && candidate.saved_share >= kObvious;
-        return !saves && !candidate.first_of_all;
-      });
-      std::stable_sort(classes.begin(), classes.end(), [](const auto& a, const auto& b) {
-        return std::pair(a.first_of_all, a.saved_share) > std::pair(b.first_of_all, b.saved_share);
-      });
-      if (classes.size() > kObviousTries) classes.resize(kObviousTries);
+      best_saved_share_ = BestSavedShare(classes);
+      classes = ObviousOf(std::move(classes));
       bool improved = false;
       for (CandidateClass& candidate : classes) {
         const double trial = session_.AloneSeconds(candidate.SecondsOfOne());
@@ -386,7 +383,8 @@ class BeamSearcher {
   std::set<std::string> tried_;
   bool replaying_ = false;  // stored outcomes are quick, and are made again whatever time is left
   bool left_out_ = false;   // some candidate could not be afforded
-  int groups_ = 0;          // of candidates that were accepted together
+  double best_saved_share_ = 0;              // of the program's work, by one exact candidate
+  int groups_ = 0;                           // of candidates that were accepted together
   std::vector<AcceptedCandidate> accepted_;  // in the order of acceptance
   std::vector<AcceptedCandidate> in_best_;
   std::vector<CandidateClass> refused_;  // narrowly

@@ -17,6 +17,9 @@ namespace {
 constexpr double kDoubt = 0.25, kLeastGain = 0.02;
 constexpr double kExactVerifySeconds = 0.03, kPartialVerifySeconds = 0.4, kCorrectedShare = 0.15;
 
+constexpr double kObvious = 0.2;     // of the program's work
+constexpr size_t kObviousTries = 3;  // a round
+
 /// Seconds that the candidate may gain, in all its places, over those that it takes to find out.
 double ExpectedGain(const OperatorProfiles& profiles, const CandidateClass& candidate) {
   const auto predicted = [&](const Graph& graph) {
@@ -88,6 +91,27 @@ absl::StatusOr<std::vector<CandidateClass>> CollectCandidates(SearchSession& ses
     return std::pair(a.first_of_all, a.expected_gain) > std::pair(b.first_of_all, b.expected_gain);
   });
   return sorted;
+}
+
+double BestSavedShare(const std::vector<CandidateClass>& classes) {
+  double best = 0;
+  for (const CandidateClass& candidate : classes) {
+    if (candidate.rule->claim != Claim::kPartial) best = std::max(best, candidate.saved_share);
+  }
+  return best;
+}
+
+std::vector<CandidateClass> ObviousOf(std::vector<CandidateClass> classes) {
+  std::erase_if(classes, [](const CandidateClass& candidate) {
+    const bool saves =
+        candidate.rule->claim != Claim::kPartial && candidate.saved_share >= kObvious;
+    return !saves && !candidate.first_of_all;
+  });
+  std::stable_sort(classes.begin(), classes.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first_of_all, a.saved_share) > std::pair(b.first_of_all, b.saved_share);
+  });
+  if (classes.size() > kObviousTries) classes.resize(kObviousTries);
+  return classes;
 }
 
 }  // namespace mendel

@@ -42,6 +42,13 @@ absl::StatusOr<std::vector<CandidateClass>> CollectCandidates(SearchSession& ses
                                                               const std::set<std::string>& tried,
                                                               bool& left_out);
 
+/// The largest part of the program's work that one exact candidate saves.
+double BestSavedShare(const std::vector<CandidateClass>& classes);
+
+/// The few exact candidates that save a fifth of the program's work or more, the largest part
+/// first; before them those that are to be tried first of all.
+std::vector<CandidateClass> ObviousOf(std::vector<CandidateClass> classes);
+
 }  // namespace mendel
 
 #endif  // MENDEL_OPTIMIZER_SEARCH_CANDIDATES_H_

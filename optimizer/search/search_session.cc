@@ -21,9 +21,7 @@ constexpr double kSubprogramSeconds = 0.15;
 constexpr double kWholeSeconds = 1.5;
 constexpr double kInterruptedSeconds = 0.5;  // of the last comparison after an interrupt
 constexpr double kLastShare = 0.08;          // of the budget, for a last comparison past it
-constexpr double kAlgorithmShare =
-    0.5;  // of the budget, for choosing algorithms in the unmutated program
-constexpr double kVerifyShare = 0.25;  // of what is left, for one candidate
+constexpr double kVerifyShare = 0.25;        // of what is left, for one candidate
 constexpr double kVerifySeconds = 5;
 constexpr double kGrowthShare = 1.5;                 // of the stored weights
 constexpr int64_t kLeastGrowth = int64_t{64} << 20;  // allowed for small models
@@ -127,10 +125,10 @@ std::string SearchSession::Key(const std::string& method) const {
           SubprogramKey(baseline_.graph), first));
 }
 
-absl::Status SearchSession::Begin() {
+absl::Status SearchSession::Begin(double algorithm_share) {
   Report("algorithms");
   begun_ = true;
-  profiler_.LimitTime(In(kAlgorithmShare * deadline_.SecondsLeft()), BudgetName(options_));
+  profiler_.LimitTime(In(algorithm_share * deadline_.SecondsLeft()), BudgetName(options_));
   const Graph graph = result_.best.graph;
   MENDEL_ASSIGN_OR_RETURN(const Algorithms algorithms,
                           profiler_.ChooseAlgorithms(graph, kWholeSeconds));

@@ -53,8 +53,8 @@ class SearchSession {
   std::string Key(const std::string& method) const;
 
   /// Chooses algorithms for the best program so far; from here on they are chosen for every whole
-  /// program.
-  absl::Status Begin();
+  /// program. `algorithm_share`: of the time left, for choosing them.
+  absl::Status Begin(double algorithm_share);
   bool begun() const { return begun_; }
   /// A whole program measured against the best so far.
   struct Trial {

@@ -64,7 +64,7 @@ TEST(PredictedSearchSession, ProgramsAloneHaveTheirCheapestAlgorithms) {
   const SearchOptions options;
   const Graph baseline = Negated(3);
   SearchSession session(baseline, profiler, *cache, options);
-  ASSERT_TRUE(session.Begin().ok());
+  ASSERT_TRUE(session.Begin(0.6).ok());
   GraphBuilder builder;
   const ValueId x = builder.Input("x", {DType::kF32, {4, 4}});
   builder.Output("y", *builder.Add("Relu", {*builder.Add("Neg", {x})}));
