@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# cuda_gpu_check_test.sh BUILD MAKE_CONV_NET FAKES: scripts/gpu-check with a device, the fakes' (as cuda_cli_test.sh). Not here:
-# compute-sanitizer, which watches a real driver, and comparisons of times.
+# cuda_gpu_check_test.sh BUILD MAKE_CONV_NET FAKES: scripts/gpu-check with a device, the fakes' (as cuda_cli_test.sh). A script stands for
+# compute-sanitizer, which watches a real driver; times are not compared.
 set -u
 build=$(realpath "$1")
 make_conv_net=$(realpath "$2")
@@ -16,13 +16,29 @@ mkdir "$folder/models"
 check=("${MENDEL_PYTHON:-/usr/bin/python3}" scripts/gpu-check --no-build --build "$build" --models "$folder/models" --seconds 30 --grace 600 --keep "$folder/kept")
 
 for part in correctness models; do  # the second one is added to what the first one wrote
-  expect 0 'Nothing was found wrong' "${check[@]}" --parts $part --output "$folder/results.md"
+  expect 0 'Nothing was found wrong' "${check[@]}" --seconds 45 --parts $part --output "$folder/results.md"
 done
 results=$(cat "$folder/results.md")
 reported() { grep -Eq "$1" <<<"$results" || fail "the results do not report /$1/: $results"; }
 reported '^    cuda: device: emulated device, sm_90'
 reported '^times, streams, replays and branches: ([3-9]|1[01]) of 11, .* 0 wrong'
 reported '^\| net \| [0-9]+ \| [0-9.]+e-[0-9]+ \| [0-9.]+e-[0-9]+ \| [0-9]+ \|'
+
+# Libraries and tensor cores come first, and families that the time did not reach are named.
+[ "$(grep -oE '^(libraries|tiled|corrections|streams|operators), [0-9]+ s:' "$folder/results.md" | cut -d, -f1 | tr '\n' ' ')" = \
+  "libraries tiled corrections streams operators " ] || fail "families are not there, or in another order: $results"
+reported '^Not reached, the time being over: .*matrix products'
+
+# The sanitizer's part, in a rehearsal: a check that runs cases is good, one that runs none is wrong.
+mkdir "$folder/tools"
+printf '#!/bin/bash\nwhile [[ $1 == --* ]]; do shift 2; done\nexec "$@"\n' >"$folder/tools/compute-sanitizer"
+chmod +x "$folder/tools/compute-sanitizer"
+rehearse=(env -u LD_LIBRARY_PATH -u MENDEL_CUDA_PATH PATH="$folder/tools:$PATH" "${check[@]}" --seconds 12 --rehearse --parts sanitizer)
+expect 0 'Nothing was found wrong; not reached: .*racecheck of operators' "${rehearse[@]}" --output "$folder/rehearsal.md"
+grep -q '^Rehearsal on fake libraries: no GPU was there' "$folder/rehearsal.md" || fail "a rehearsal does not say so"
+expect 2 'is no rehearsal' "${rehearse[@]}" --output "$folder/results.md"
+printf '#!/bin/bash\necho ERROR SUMMARY: 0 errors\n' >"$folder/tools/compute-sanitizer"
+expect 1 'WRONG: sanitizer: memcheck of tiled: no case was run' "${rehearse[@]}" --output "$folder/rehearsal.md"
 
 # A device that fails is wrong, one that is not there is no failure.
 expect 1 'exit code 5: .*out of device memory' env MENDEL_FAKE_MEMORY=1000 "${check[@]}" --keep "$folder/none" --parts models --output "$folder/failed.md"
