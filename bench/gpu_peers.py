@@ -5,7 +5,8 @@ usage: gpu_peers.py PEER DEVICE NUMERICS THREADS MODEL.onnx UNPACKED INPUTS.npz 
        gpu_peers.py versions DEVICE                                                           (one JSON object: peer -> version, or why not)
 
 A run on a GPU has its inputs there and leaves its outputs there, as `mendel bench` measures plans: PyTorch's time is that between two
-events on its stream, ONNX Runtime's the wall clock's around a bound run. UNPACKED: what `model_parts unpack` wrote.
+events on its stream, ONNX Runtime's the wall clock's around a bound run. Under the numerics f16 and bf16, PyTorch runs under autocast
+to that format; ONNX Runtime has no such switch for a file in f32 and refuses. UNPACKED: what `model_parts unpack` wrote.
 """
 import importlib
 import json
@@ -14,21 +15,26 @@ import sys
 from peer_workers import serve
 
 
-def open_torch(compiled, device, tf32, threads, unpacked, inputs):
+SIXTEEN_BITS = {"f16": "float16", "bf16": "bfloat16"}  # numerics class -> PyTorch's name
+
+
+def open_torch(compiled, device, numerics, threads, unpacked, inputs):
     """A run, and the outputs of the last one as arrays."""
     import torch
     import onnx_torch
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = numerics == "tf32"
     torch.backends.cudnn.benchmark = True
     torch.set_num_threads(threads)
     module, reported = onnx_torch.load(unpacked)
     module = module.to(device)
     call = torch.compile(module, mode="max-autotune") if compiled else module
     resident = [torch.from_numpy(inputs[one["name"]]).to(device) for one in reported["inputs"]]
+    rounded = numerics in SIXTEEN_BITS
+    precision = getattr(torch, SIXTEEN_BITS[numerics]) if rounded else None
     last = []
 
     def run_here():
-        with torch.inference_mode():
+        with torch.inference_mode(), torch.autocast(device, dtype=precision, enabled=rounded):
             last[:] = call(*resident)
 
     def run_on_gpu():
@@ -39,11 +45,17 @@ def open_torch(compiled, device, tf32, threads, unpacked, inputs):
         end.synchronize()
         return begin.elapsed_time(end)
 
-    return run_on_gpu if device == "cuda" else run_here, lambda: [value.cpu().numpy() for value in last]
+    def outputs():
+        return [(value.float() if rounded and value.is_floating_point() else value).cpu().numpy() for value in last]
+
+    return run_on_gpu if device == "cuda" else run_here, outputs
 
 
-def open_onnxruntime(device, tf32, threads, model, inputs):
+def open_onnxruntime(device, numerics, threads, model, inputs):
+    if numerics in SIXTEEN_BITS:
+        raise RuntimeError(f"runs this file in f32 alone, not in {numerics}")
     import onnxruntime
+    tf32 = numerics == "tf32"
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     provider = ("CUDAExecutionProvider", {"use_tf32": int(tf32)}) if device == "cuda" else "CPUExecutionProvider"
@@ -95,11 +107,11 @@ def main():
         return 0
     import numpy
     peer, device, numerics, threads, model, unpacked, inputs, outputs = sys.argv[1:]
-    given, tf32 = dict(numpy.load(inputs)), numerics == "tf32"
+    given = dict(numpy.load(inputs))
     if peer == "onnxruntime":
-        run, results = open_onnxruntime(device, tf32, int(threads), model, given)
+        run, results = open_onnxruntime(device, numerics, int(threads), model, given)
     else:
-        run, results = open_torch(peer == "compile", device, tf32, int(threads), unpacked, given)
+        run, results = open_torch(peer == "compile", device, numerics, int(threads), unpacked, given)
     run()
     numpy.savez(outputs, *results())
     serve(run, own_clock=True)

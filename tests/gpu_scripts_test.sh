@@ -90,6 +90,29 @@ if "$python" -c 'import numpy' 2>/dev/null; then
   expect 0 'Left out, the time being over: net at batch 1' "${gpu[@]}" --device cpu --seconds 0 "$folder/net.onnx"
   expect 0 '\| net \| 1 \|' "${gpu[@]}" --device cpu --budget 1s --rounds 1 --duration 0.05 --seconds 60 --rows "$folder/rows.json" "$folder/net.onnx"
   expect 0 '\| net \| 1 \|' "${gpu[@]}" --device cpu --seconds 0 --rows "$folder/rows.json" "$folder/net.onnx"
+  # Peers have the precision of the class, or refuse it.
+  "$python" - "$folder/some.npz" <<<'import numpy, sys; numpy.savez(sys.argv[1], x=numpy.zeros(1))'
+  expect 1 'runs this file in f32 alone, not in bf16' "$python" bench/gpu_peers.py onnxruntime cpu bf16 1 "$folder/net.onnx" "$folder" \
+    "$folder/some.npz" "$folder/outputs.npz"
+  if "$python" -c 'import torch' 2>/dev/null; then
+    cat >"$folder/formats.py" <<'PYTHON'
+import numpy, subprocess, sys
+build, model, folder = sys.argv[1:]
+subprocess.run([f"{build}/bench/model_parts", "unpack", model, f"{folder}/formats"], check=True)
+sys.path.insert(0, "bench")
+import gpu_peers, onnx_torch
+_, reported = onnx_torch.load(f"{folder}/formats")
+inputs = {one["name"]: numpy.random.default_rng(1).standard_normal(one["shape"]).astype("f4") for one in reported["inputs"]}
+found = {}
+for numerics in ("strict", "bf16"):
+    run, outputs = gpu_peers.open_torch(False, "cpu", numerics, 1, f"{folder}/formats", inputs)
+    run()
+    found[numerics] = outputs()[0]
+difference = abs(found["strict"] - found["bf16"]).max() / abs(found["strict"]).max()
+print(f"bf16 differs by {difference:.0e}: {'rounded' if 1e-5 < difference < 1e-1 else 'wrong'}")
+PYTHON
+    expect 0 'rounded' "$python" "$folder/formats.py" "$build" "$folder/net.onnx" "$folder"
+  fi
   expect 2 'no peer slide_rule' "${gpu[@]}" --peers slide_rule "$folder/net.onnx"
   if "$build/mendel" doctor | grep -q '^backend cuda: not usable'; then expect 77 'SKIP: .*libcuda' "${gpu[@]}" "$folder/net.onnx"; fi
 else
