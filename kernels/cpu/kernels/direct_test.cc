@@ -24,6 +24,10 @@ class PointwiseCase : public Case {
     plan_.channels_out = rng.Between(1, rng.Flip() ? 40 : 200);
     for (int64_t& extent : plan_.extent) extent = rng.Between(1, 6);
     if (rng.Flip(0.2)) plan_.extent[2] = rng.Between(100, 300);
+    if (!strassen && rng.Flip(0.2)) {  // one position has a loop of its own
+      plan_.batch = 1;
+      for (int64_t& extent : plan_.extent) extent = 1;
+    }
     last_ = rng.Flip();
     plan_.padded = !last_;
     for (size_t d = 0; d < 3; ++d) {

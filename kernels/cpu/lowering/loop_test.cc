@@ -9,15 +9,16 @@
 
 #include "base/status.h"
 #include "graph/random_graph.h"
+#include "kernels/cpu/kernels/pointwise.h"
 #include "kernels/cpu/testing/test_support.h"
 
 namespace mendel::cpu {
 namespace {
 
 /// A gated recurrence over `steps`, with recurrent weights that are constants or inputs.
-Graph Recurrence(int64_t steps, bool reverse, bool constant) {
-  constexpr int64_t kBatch = 2, kHidden = 20;
-  const TensorType state{DType::kF32, {kBatch, kHidden}};
+Graph Recurrence(int64_t steps, bool reverse, bool constant, int64_t batch = 2) {
+  constexpr int64_t kHidden = 20;
+  const TensorType state{DType::kF32, {batch, kHidden}};
   const TensorType square{DType::kF32, {kHidden, kHidden}};
   GraphBuilder body;
   const ValueId h = body.Input("x0", state), c = body.Input("x1", state);
@@ -35,7 +36,7 @@ Graph Recurrence(int64_t steps, bool reverse, bool constant) {
   for (double& weight : weights) weight = rng.Uniform(-0.2, 0.2);
   const std::vector<ValueId> inputs = {
       net.Input("h", state), net.Input("c", state),
-      net.Input("x", {DType::kF32, {steps, kBatch, kHidden}}),
+      net.Input("x", {DType::kF32, {steps, batch, kHidden}}),
       constant ? net.Constant(Tensor::FromDoubles(square, weights), "r") : net.Input("r", square)};
   const int32_t loop = net.AddNode("Loop", inputs,
                                    {{"body", PrintLoopBody(body.Build().value())},
@@ -63,6 +64,32 @@ TEST(CpuLoop, RunsItsBody) {
       }
     }
   }
+}
+
+TEST(CpuLoop, RunsItsBodyByEveryAlgorithm) {
+  const Backend& backend = *FindBackend("cpu");
+  uint64_t seed = 1;
+  for (const int64_t batch : {1, 2, 9}) {
+    const Graph graph = Recurrence(5, false, true, batch);
+    const int32_t loop = graph.outputs()[0].value.node;
+    const std::vector<std::string> names = backend.Algorithms(graph, loop, Numerics::kDefault);
+    EXPECT_EQ(std::count(names.begin(), names.end(), "pointwise-own") == 1,
+              DirectIsaHere() != nullptr);
+    for (const std::string& name : names) {
+      CompileOptions options;
+      options.algorithms[loop] = name;
+      Rng rng(seed++);
+      EXPECT_THAT(ExpectMatches(graph, RandomInputs(rng, graph), options),
+                  testing::Contains(Cat("loop:", name)));
+    }
+  }
+  // Weights that are inputs have no algorithms, and unknown names are refused.
+  const Graph graph = Recurrence(5, false, false);
+  const int32_t loop = graph.outputs()[0].value.node;
+  EXPECT_THAT(backend.Algorithms(graph, loop, Numerics::kDefault), testing::IsEmpty());
+  CompileOptions options;
+  options.algorithms[loop] = "pointwise-own";
+  EXPECT_EQ(backend.Compile(graph, options).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

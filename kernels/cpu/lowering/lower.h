@@ -32,8 +32,10 @@ absl::Status LowerDefinition(Lowering& lowering, int32_t node);
 /// Lowers a whole graph.
 absl::StatusOr<Program> LowerGraph(const Graph& graph, const CompileOptions& options);
 
-/// Names of algorithms other than the default for a Conv, ConvTranspose or MatMul node.
+/// Names of algorithms other than the default for a Conv, ConvTranspose, MatMul or Loop node.
 std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t node, Numerics numerics);
+/// Those of a Loop: the algorithms of its body's nodes. One name holds for every node that has it.
+std::vector<std::string> LoopAlgorithms(const Graph& graph, int32_t node, Numerics numerics);
 
 // lower_move.cc, lower_rearrange.cc, lower_pool.cc, lower_lp_pool.cc, lower_resize.cc,
 // lower_norm.cc, lower_channel_norm.cc, lower_reduce.cc, lower_lines.cc, lower_index.cc,

@@ -259,6 +259,7 @@ std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t id, Numerics
   const auto append = [&](const std::vector<std::string>& more) {
     names.insert(names.end(), more.begin(), more.end());
   };
+  append(LoopAlgorithms(graph, id, numerics));
   append(LowPrecisionAlgorithms(graph, id, numerics));
   if (numerics != Numerics::kStrict) append(StrassenAlgorithms(graph, id));
   append(DirectAlgorithms(graph, id));

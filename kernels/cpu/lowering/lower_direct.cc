@@ -203,6 +203,11 @@ absl::StatusOr<bool> LowerPointwise(Lowering& lowering, const Group& group,
 
 }  // namespace
 
+bool DependsOnInput(const Graph& graph, int32_t node) {
+  std::set<int32_t> seen;
+  return DependsOnInput(graph, node, seen);
+}
+
 bool HasConstantWeights(const Graph& graph, const Node& node) {
   std::set<int32_t> seen;
   for (size_t k = 1; k < node.inputs.size(); ++k) {

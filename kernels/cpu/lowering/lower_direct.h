@@ -18,6 +18,8 @@ namespace mendel::cpu {
 /// Names of the algorithms for a Conv, ConvTranspose or MatMul node. They sum in another order,
 /// nothing else: any numerics.
 std::vector<std::string> DirectAlgorithms(const Graph& graph, int32_t node);
+/// True when some input of the graph has an influence on `node`.
+bool DependsOnInput(const Graph& graph, int32_t node);
 /// True when no input of the graph has an influence on what `node` reads besides its first input.
 bool HasConstantWeights(const Graph& graph, const Node& node);
 /// Returns the additional algorithms of the default numerics only: products large enough for

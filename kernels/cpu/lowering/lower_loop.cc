@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -10,6 +13,7 @@
 #include "graph/loop.h"
 #include "graph/rewrite.h"
 #include "kernels/cpu/lowering/lower.h"
+#include "kernels/cpu/lowering/lower_direct.h"
 
 namespace mendel::cpu {
 namespace {
@@ -108,23 +112,23 @@ class LoopKernel : public Kernel {
   std::vector<std::span<std::byte>> outputs_;
 };
 
-/// The body with constants in place of its constant invariants, and without the outputs of carried
-/// values that scanned outputs have.
-absl::StatusOr<Graph> BodyWithWeights(Lowering& lowering, const Node& loop, const Graph& body,
-                                      const LoopArity& arity, const LoopPlan& plan) {
+/// The body with constants in place of some of its invariants: `weight_of(value)` is the constant
+/// of an operand of the loop, or nullopt. Carried values that `unwritten` names are no outputs.
+absl::StatusOr<Graph> BodyWithWeights(
+    const Node& loop, const Graph& body, const LoopArity& arity, const std::set<size_t>& unwritten,
+    const std::function<std::optional<Tensor>(ValueId)>& weight_of) {
   GraphBuilder builder;
   std::vector<ValueId> inputs;
   for (size_t k = 0; k < loop.inputs.size(); ++k) {
-    const bool weight =
-        k >= arity.carried + arity.scanned && lowering.folded().IsConstant(loop.inputs[k]);
-    inputs.push_back(
-        weight ? builder.Constant(lowering.folded().Rounded(loop.inputs[k]), Cat("weight", k))
-               : builder.Input(Cat("x", k), body.node(body.inputs()[k]).outputs[0]));
+    std::optional<Tensor> weight;
+    if (k >= arity.carried + arity.scanned) weight = weight_of(loop.inputs[k]);
+    inputs.push_back(weight.has_value()
+                         ? builder.Constant(*std::move(weight), Cat("weight", k))
+                         : builder.Input(Cat("x", k), body.node(body.inputs()[k]).outputs[0]));
   }
   MENDEL_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, Inline(body, inputs, builder));
   for (size_t k = 0; k < body.outputs().size(); ++k) {
-    if (k < arity.carried && plan.carried[k].same >= 0) continue;
-    builder.Output(Cat("y", k), outputs[k]);
+    if (unwritten.count(k) == 0) builder.Output(Cat("y", k), outputs[k]);
   }
   return builder.Build();
 }
@@ -169,7 +173,45 @@ LoopPlan PlanOf(Lowering& lowering, int32_t id, const Graph& body, const LoopAri
   return plan;
 }
 
+/// Algorithms of the body's nodes, without repetitions, in order of the nodes.
+std::vector<std::string> AlgorithmsIn(const Graph& body, Numerics numerics) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < body.nodes().size(); ++i) {
+    for (std::string& name : ConvAlgorithms(body, static_cast<int32_t>(i), numerics)) {
+      if (std::find(names.begin(), names.end(), name) == names.end())
+        names.push_back(std::move(name));
+    }
+  }
+  return names;
+}
+
+/// Chooses `name` for every node of the body that has this algorithm.
+absl::Status ChooseAlgorithm(const Node& loop, const Graph& body, const std::string& name,
+                             CompileOptions& options) {
+  for (size_t i = 0; i < body.nodes().size(); ++i) {
+    const int32_t id = static_cast<int32_t>(i);
+    const std::vector<std::string> names = ConvAlgorithms(body, id, options.numerics);
+    if (std::find(names.begin(), names.end(), name) != names.end()) options.algorithms[id] = name;
+  }
+  if (!options.algorithms.empty()) return absl::OkStatus();
+  return InvalidInput("node '", loop.name, "' (Loop) has no algorithm '", name, "' here");
+}
+
 }  // namespace
+
+std::vector<std::string> LoopAlgorithms(const Graph& graph, int32_t id, Numerics numerics) {
+  const Node& node = graph.node(id);
+  if (node.op->name != "Loop") return {};
+  const LoopArity arity = WithView(graph, id, [](const NodeView& v) { return LoopArityOf(v); });
+  // Algorithms depend on which operands are constant, not on their values.
+  const auto zeros = [&](ValueId value) -> std::optional<Tensor> {
+    if (DependsOnInput(graph, value.node)) return std::nullopt;
+    return Tensor::Filled(graph.type(value), 0);
+  };
+  const absl::StatusOr<Graph> body =
+      BodyWithWeights(node, *LoopBodyOf(node.attrs), arity, {}, zeros);
+  return body.ok() ? AlgorithmsIn(*body, numerics) : std::vector<std::string>();
+}
 
 absl::StatusOr<bool> LowerLoop(Lowering& lowering, int32_t id) {
   const Node& node = lowering.graph().node(id);
@@ -177,12 +219,26 @@ absl::StatusOr<bool> LowerLoop(Lowering& lowering, int32_t id) {
   const LoopArity arity =
       WithView(lowering.graph(), id, [](const NodeView& view) { return LoopArityOf(view); });
   LoopPlan plan = PlanOf(lowering, id, *body, arity);
+  std::set<size_t> unwritten;
+  for (size_t c = 0; c < plan.carried.size(); ++c) {
+    if (plan.carried[c].same >= 0) unwritten.insert(c);
+  }
+  const auto weight_of = [&](ValueId value) -> std::optional<Tensor> {
+    if (!lowering.folded().IsConstant(value)) return std::nullopt;
+    return lowering.folded().Rounded(value);
+  };
   MENDEL_ASSIGN_OR_RETURN(const Graph weighted,
-                          BodyWithWeights(lowering, node, *body, arity, plan));
+                          BodyWithWeights(node, *body, arity, unwritten, weight_of));
   CompileOptions options = lowering.options();
   options.cpus.clear();  // the loop runs where its caller does
   options.algorithms.clear();
   options.engines.clear();
+  std::string kernel = "loop";
+  const auto named = lowering.options().algorithms.find(id);
+  if (named != lowering.options().algorithms.end() && !named->second.empty()) {
+    MENDEL_RETURN_IF_ERROR(ChooseAlgorithm(node, weighted, named->second, options));
+    kernel += ":" + named->second;
+  }
   MENDEL_ASSIGN_OR_RETURN(Program program, LowerGraph(weighted, options));
   MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<Executable> executable,
                           MakeExecutable(std::move(program)));
@@ -193,7 +249,7 @@ absl::StatusOr<bool> LowerLoop(Lowering& lowering, int32_t id) {
     for (const Scanned& scanned : *list) touched.push_back(scanned.place);
   }
   const int64_t scratch = plan.scratch;
-  lowering.Emit({id}, "loop", std::make_unique<LoopKernel>(std::move(plan), std::move(executable)),
+  lowering.Emit({id}, kernel, std::make_unique<LoopKernel>(std::move(plan), std::move(executable)),
                 touched, scratch);
   return true;
 }

@@ -6,10 +6,12 @@
 #include "base/status.h"
 #include "kernels/cpu/kernels/bf16_split.h"
 #include "kernels/cpu/kernels/low_precision.h"
+#include "kernels/cpu/kernels/pointwise.h"
 #include "kernels/cpu/lowering/contraction.h"
 #include "kernels/cpu/lowering/lower.h"
 #include "kernels/cpu/lowering/lower_attention.h"
 #include "kernels/cpu/lowering/lower_direct.h"
+#include "kernels/cpu/memory/cache_size.h"
 #include "kernels/cpu/memory/weight_view.h"
 
 namespace mendel::cpu {
@@ -45,6 +47,13 @@ Problem ProblemOf(const Graph& graph, const Node& node) {
     p.out = {batch(p.out), p.out[rank - 2], p.out.back()};
   }
   return p;
+}
+
+/// One row times a matrix that fits a second-level cache. The native kernel then reads weights as
+/// fast as the cache yields them; from memory, oneDNN's kernels read faster.
+bool IsSmallRow(const Problem& p) {
+  return p.flat && p.left[0] == 1 &&
+         p.right[0] * p.right[1] * static_cast<int64_t>(sizeof(float)) <= SecondLevelCacheBytes();
 }
 
 constexpr auto kF32 = memory::data_type::f32;
@@ -208,6 +217,11 @@ absl::StatusOr<bool> LowerMatMul(Lowering& lowering, const Group& group) {
     }
   }
   const Problem p = ProblemOf(lowering.graph(), node);
+  if (IsSmallRow(p)) {
+    MENDEL_ASSIGN_OR_RETURN(const bool direct,
+                            LowerDirect(lowering, group, std::string(kNativePointwise)));
+    if (direct) return true;
+  }
   const bool packed = lowering.folded().IsConstant(node.inputs[1]);
   for (const Quality quality : {Quality::kGenerated, Quality::kGemm, Quality::kAnything}) {
     for (const bool as_it_lies : {true, false}) {
