@@ -352,6 +352,11 @@ absl::StatusOr<std::vector<ValueId>> Importer::ImportBranch(const onnx::GraphPro
   Frame body = frame;
   body.depth = frame.depth + 1;
   MENDEL_RETURN_IF_ERROR(DeclareInitializers(graph, inner));
+  return ImportOutputs(graph, inner, body);
+}
+
+absl::StatusOr<std::vector<ValueId>> Importer::ImportOutputs(const onnx::GraphProto& graph,
+                                                             Scope& inner, const Frame& body) {
   std::set<std::string> wanted;
   for (const onnx::ValueInfoProto& output : graph.output()) wanted.insert(output.name());
   MENDEL_RETURN_IF_ERROR(ImportNodes(graph.node(), NeededNodes(graph.node(), wanted), inner, body));

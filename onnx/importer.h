@@ -4,6 +4,7 @@
 #define MENDEL_ONNX_IMPORTER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -70,6 +71,12 @@ class Importer {
   /// A branch of `If`: its outputs, computed in a scope within `scope`.
   absl::StatusOr<std::vector<ValueId>> ImportBranch(const onnx::GraphProto& graph, Scope& scope,
                                                     const Frame& frame);
+  /// Imports one step of a loop: the body's outputs for these inputs.
+  using Step = std::function<absl::StatusOr<std::vector<ValueId>>(std::vector<ValueId>)>;
+  /// Steps of a body that are imported one after the other. They share the body's initializers.
+  /// `scope` and `frame` must outlive the result.
+  absl::StatusOr<Step> ImportSteps(const onnx::GraphProto& graph, Scope& scope, const Frame& frame,
+                                   const std::string& name);
   /// The body of a loop over formal inputs of these types; what it reads from `scope`, and what
   /// depends on that alone, is computed around the loop.
   absl::StatusOr<ImportedBody> ImportBody(const onnx::GraphProto& graph,
@@ -89,6 +96,9 @@ class Importer {
 
   absl::Status ImportInputs(Scope& scope);
   absl::Status DeclareInitializers(const onnx::GraphProto& graph, Scope& scope);
+  /// Imports the nodes of a branch or body; returns its outputs.
+  absl::StatusOr<std::vector<ValueId>> ImportOutputs(const onnx::GraphProto& graph, Scope& inner,
+                                                     const Frame& frame);
   absl::Status ImportNodes(const Nodes& nodes, const std::vector<bool>& needed, Scope& scope,
                            const Frame& frame);
   absl::Status ImportNode(const onnx::NodeProto& node, Scope& scope, const Frame& frame);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -114,6 +115,29 @@ absl::Status Importer::CaptureNames(const onnx::GraphProto& graph, Scope& scope,
     MENDEL_RETURN_IF_ERROR(capture(proto.name(), value));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<Importer::Step> Importer::ImportSteps(const onnx::GraphProto& graph, Scope& scope,
+                                                     const Frame& frame, const std::string& name) {
+  auto initializers = std::make_shared<Scope>();
+  initializers->outer = &scope;
+  MENDEL_RETURN_IF_ERROR(DeclareInitializers(graph, *initializers));
+  Frame within = frame;
+  within.depth = frame.depth + 1;
+  int64_t number = 0;
+  return Step([this, &graph, initializers, within, name, number](
+                  std::vector<ValueId> inputs) mutable -> absl::StatusOr<std::vector<ValueId>> {
+    if (graph.input_size() != static_cast<int>(inputs.size()))
+      return InvalidInput("the body has ", graph.input_size(), " inputs, not ", inputs.size());
+    Scope inner;
+    inner.outer = initializers.get();
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      MENDEL_RETURN_IF_ERROR(
+          Define(graph.input(static_cast<int>(k)).name(), {inputs[k], nullptr, ""}, inner));
+    }
+    within.prefix = Cat(name, "/", number++, "/");
+    return ImportOutputs(graph, inner, within);
+  });
 }
 
 absl::StatusOr<ImportedBody> Importer::ImportBody(const onnx::GraphProto& graph,

@@ -300,8 +300,98 @@ TEST(Lowering, ScanRefusesByName) {
   const auto message = [](const Builder& model) {
     return std::string(ImportOnnxBytes(model.Bytes(), "").status().message());
   };
-  EXPECT_THAT(message(ScanModel("Div", "slice")), testing::HasSubstr("operator Div"));
   EXPECT_THAT(message(ScanModel("Add", "nothing")), testing::HasSubstr("reads 'nothing'"));
+}
+
+/// A body that may divide by zero cannot be that of a Loop.
+TEST(Lowering, ScanIsWrittenStepByStep) {
+  const auto imported = ImportOnnxBytes(ScanModel("Div", "slice").Bytes(), "");
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_THAT(PrintGraph(imported->graph), testing::Not(testing::HasSubstr("Loop(")));
+  const std::vector<HostValue> inputs = {HostValue::FromTensor(Counting({2, 3})),
+                                         HostValue::FromTensor(Floats({2}, {3, 30}))};
+  const auto outputs = Evaluate(imported->graph, inputs);
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  const double a3 = 3 * 2 / 3.0, a2 = a3 * 2 / 2, a1 = a2 * 2 / 1;
+  const double b3 = 30 * 3 / 6.0, b2 = b3 * 3 / 5, b1 = b2 * 3 / 4;
+  EXPECT_THAT((*outputs)[0].scalars, ElementsAre(a1, b1));
+  EXPECT_THAT((*outputs)[1].scalars, ElementsAre(a3, b3, a2, b2, a1, b1));
+}
+
+/// h = h / 2 + x[:, k] + k, of which `outputs` also has every h. The loop ends when k + 1 reaches
+/// `last`.
+Builder LoopModel(int64_t columns, int64_t trips, int64_t last) {
+  Builder model;
+  model.Input("x", {"2", std::to_string(columns)}).Input("h", {"2"}).Output("end").Output("all");
+  model.Initializer("trips", Tensor::Ints({trips}).Reshaped({}));
+  model.Initializer("half", Floats({}, {0.5}));
+  model.Initializer("last", Tensor::Ints({last}).Reshaped({}));
+  model.Initializer("one", Tensor::Ints({1}).Reshaped({}));
+  auto& loop = model.Node("Loop", {"trips", "", "h"}, {"end", "all"});
+  auto& attribute = *loop.add_attribute();
+  attribute.set_name("body");
+  attribute.set_type(onnx::AttributeProto::GRAPH);
+  auto& body = *attribute.mutable_g();
+  for (const char* name : {"k", "go", "before"}) body.add_input()->set_name(name);
+  for (const char* name : {"goes", "after", "after_too"}) body.add_output()->set_name(name);
+  auto& nodes = *body.mutable_node();
+  if (last < trips) {
+    Builder::AddNode(nodes, "Add", {"k", "one"}, {"next"});
+    Builder::AddNode(nodes, "Less", {"next", "last"}, {"goes"});
+  } else {
+    Builder::AddNode(nodes, "Identity", {"go"}, {"goes"});
+  }
+  Builder::Set(Builder::AddNode(nodes, "Gather", {"x", "k"}, {"column"}), "axis", int64_t{1});
+  Builder::Set(Builder::AddNode(nodes, "Cast", {"k"}, {"number"}), "to",
+               int64_t{onnx::TensorProto::FLOAT});
+  Builder::AddNode(nodes, "Mul", {"before", "half"}, {"kept"});
+  Builder::AddNode(nodes, "Add", {"kept", "column"}, {"sum"});
+  Builder::AddNode(nodes, "Add", {"sum", "number"}, {"after"});
+  Builder::AddNode(nodes, "Identity", {"after"}, {"after_too"});
+  return model;
+}
+
+TEST(Lowering, LoopsOfKnownLength) {
+  struct Case {
+    int64_t columns, trips, last;
+    bool stays;
+  };
+  // Short ones and those that end by their condition are written step by step.
+  for (const Case& c : {Case{4, 3, 3, false}, Case{80, 70, 70, true}, Case{80, 70, 5, false},
+                        Case{200, 200, 200, true}}) {
+    const auto imported = ImportOnnxBytes(LoopModel(c.columns, c.trips, c.last).Bytes(), "");
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    const bool stayed = PrintGraph(imported->graph).find("Loop(") != std::string::npos;
+    EXPECT_EQ(stayed, c.stays) << c.trips;
+    const std::vector<HostValue> inputs = {HostValue::FromTensor(Counting({2, c.columns})),
+                                           HostValue::FromTensor(Floats({2}, {8, 16}))};
+    const auto outputs = Evaluate(imported->graph, inputs);
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    std::vector<double> all;
+    double state[2] = {8, 16};
+    for (int64_t k = 0; k < std::min(c.trips, c.last); ++k) {
+      for (int64_t row = 0; row < 2; ++row) {
+        const double x = inputs[0].scalars[static_cast<size_t>(row * c.columns + k)];
+        state[row] = state[row] / 2 + x + static_cast<double>(k);
+        all.push_back(state[row]);
+      }
+    }
+    ASSERT_EQ((*outputs)[1].scalars.size(), all.size());
+    for (size_t i = 0; i < all.size(); ++i) EXPECT_NEAR((*outputs)[1].scalars[i], all[i], 1e-9);
+    EXPECT_NEAR((*outputs)[0].scalars[1], state[1], 1e-9);
+  }
+}
+
+TEST(Lowering, LoopsOfUnknownLengthAreRefusedByName) {
+  Builder model;
+  model.Input("h", {"2"}).Input("go", {}, DType::kBool).Output("end");
+  auto& loop = model.Node("Loop", {"", "go", "h"}, {"end"});
+  auto& attribute = *loop.add_attribute();
+  attribute.set_name("body");
+  attribute.set_type(onnx::AttributeProto::GRAPH);
+  const auto imported = ImportOnnxBytes(model.Bytes(), "");
+  EXPECT_THAT(std::string(imported.status().message()),
+              testing::HasSubstr("loops of unknown length are not supported"));
 }
 
 TEST(Lowering, RecurrenceRefusesByName) {

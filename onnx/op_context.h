@@ -102,6 +102,10 @@ class OpContext {
   absl::StatusOr<std::vector<ValueId>> Branch(const onnx::GraphProto& graph) {
     return importer_.ImportBranch(graph, scope_, frame_);
   }
+  /// See Importer::ImportSteps. Valid while this context lives.
+  absl::StatusOr<Importer::Step> Steps(const onnx::GraphProto& graph) {
+    return importer_.ImportSteps(graph, scope_, frame_, name_);
+  }
   absl::StatusOr<ImportedBody> Body(const onnx::GraphProto& graph,
                                     const std::vector<TensorType>& inputs) {
     return importer_.ImportBody(graph, inputs, scope_, frame_);

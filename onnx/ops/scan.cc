@@ -1,10 +1,12 @@
-// Scan as the operator Loop: along the first dimension, all slices in one direction.
+// Scan as the operator Loop: along the first dimension, all slices in one direction. Step by step
+// where the body cannot be that of a Loop.
 
 #include <algorithm>
 #include <utility>
 
 #include "graph/loop.h"
 #include "onnx/op_context.h"
+#include "onnx/ops/steps.h"
 
 namespace mendel::lowerings::scan {
 namespace {
@@ -65,7 +67,6 @@ absl::Status ReadInputs(OpContext& op, Parts& parts) {
     return InvalidInput("num_scan_inputs is ", scanned, " with ", op.input_count(), " inputs");
   MENDEL_ASSIGN_OR_RETURN(parts.inputs, op.AllInputs());
   parts.carried = op.input_count() - scanned;
-  if (parts.carried == 0) return Unsupported("a Scan without state is not supported");
   const size_t count = static_cast<size_t>(scanned);
   MENDEL_ASSIGN_OR_RETURN(const Ints axes, Numbers(op, "scan_input_axes", count));
   MENDEL_ASSIGN_OR_RETURN(const Ints directions, Directions(op, "scan_input_directions", count));
@@ -91,14 +92,15 @@ absl::Status ReadInputs(OpContext& op, Parts& parts) {
 }
 
 /// The loop's operands without those that its body does not read.
-absl::StatusOr<Values> EmitLoop(OpContext& op, const Parts& parts, const ImportedBody& imported) {
+absl::StatusOr<Values> EmitLoop(OpContext& op, const onnx::GraphProto& graph, const Parts& parts) {
+  if (parts.carried == 0) return Unsupported("a loop without state");
+  MENDEL_ASSIGN_OR_RETURN(const ImportedBody imported, op.Body(graph, parts.slices));
   Values given = parts.inputs;
   given.insert(given.end(), imported.invariants.begin(), imported.invariants.end());
   std::vector<size_t> kept;
   MENDEL_ASSIGN_OR_RETURN(const Graph body,
                           TidyLoopBody(imported.body, static_cast<size_t>(parts.carried), kept));
-  const absl::Status fits = CheckLoopBody(body);
-  if (!fits.ok()) return Unsupported(std::string(fits.message()));
+  MENDEL_RETURN_IF_ERROR(CheckLoopBody(body));
   Values inputs;
   int64_t scanned = 0;
   for (const size_t k : kept) {
@@ -113,6 +115,31 @@ absl::StatusOr<Values> EmitLoop(OpContext& op, const Parts& parts, const Importe
                      {"steps", parts.steps}});
 }
 
+/// The same results step by step.
+absl::StatusOr<Values> WrittenScan(OpContext& op, const onnx::GraphProto& graph,
+                                   const Parts& parts) {
+  const auto first_slice = parts.inputs.begin() + parts.carried;
+  const auto time = [&](int64_t k) { return parts.reverse != 0 ? parts.steps - 1 - k : k; };
+  WrittenLoop loop;
+  loop.body = &graph;
+  loop.steps = parts.steps;
+  loop.state.assign(parts.inputs.begin(), first_slice);
+  loop.inputs = [&](int64_t k, const Values& state) -> absl::StatusOr<Values> {
+    Values inputs = state;
+    for (auto all = first_slice; all != parts.inputs.end(); ++all) {
+      MENDEL_ASSIGN_OR_RETURN(inputs.emplace_back(), SliceAt(op, *all, time(k)));
+    }
+    return inputs;
+  };
+  MENDEL_ASSIGN_OR_RETURN(WrittenResults results, WriteSteps(op, loop));
+  Values outputs = std::move(results.state);
+  for (Values& of_steps : results.scanned) {
+    if (parts.reverse != 0) std::reverse(of_steps.begin(), of_steps.end());
+    MENDEL_ASSIGN_OR_RETURN(outputs.emplace_back(), Stacked(op, std::move(of_steps), 0));
+  }
+  return outputs;
+}
+
 absl::Status ImportScan(OpContext& op) {
   if (op.version() < kFirstWithoutBatch)
     return Unsupported("Scan before opset ", kFirstWithoutBatch, " is not supported");
@@ -125,8 +152,10 @@ absl::Status ImportScan(OpContext& op) {
   const size_t results = static_cast<size_t>(graph->output_size() - parts.carried);
   MENDEL_ASSIGN_OR_RETURN(const Ints axes, Numbers(op, "scan_output_axes", results));
   MENDEL_ASSIGN_OR_RETURN(const Ints directions, Directions(op, "scan_output_directions", results));
-  MENDEL_ASSIGN_OR_RETURN(const ImportedBody imported, op.Body(*graph, parts.slices));
-  MENDEL_ASSIGN_OR_RETURN(Values outputs, EmitLoop(op, parts, imported));
+  absl::StatusOr<Values> emitted = EmitLoop(op, *graph, parts);
+  if (!emitted.ok()) emitted = WrittenScan(op, *graph, parts);
+  MENDEL_RETURN_IF_ERROR(emitted.status());
+  Values outputs = *std::move(emitted);
   for (size_t s = 0; s < results; ++s) {
     ValueId& value = outputs[static_cast<size_t>(parts.carried) + s];
     if (directions[s] != parts.reverse) {

@@ -1,0 +1,47 @@
+// Loops of ONNX whose steps are written one after the other: short ones, and those whose body the
+// operator Loop (graph/loop.h) cannot have.
+#ifndef MENDEL_ONNX_OPS_STEPS_H_
+#define MENDEL_ONNX_OPS_STEPS_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "onnx/op_context.h"
+
+namespace mendel {
+
+/// The most steps that are written one after the other.
+inline constexpr int64_t kMaxWrittenSteps = 1024;
+
+/// A loop that is written step by step.
+struct WrittenLoop {
+  const onnx::GraphProto* body = nullptr;
+  int64_t steps = 0;
+  std::vector<ValueId> state;  ///< carried values before the first step
+  /// The body's inputs in step `k`, given the state. Null: the state alone.
+  std::function<absl::StatusOr<std::vector<ValueId>>(int64_t k, const std::vector<ValueId>& state)>
+      inputs;
+  /// Takes what precedes the carried values among the body's outputs away and returns false when
+  /// the loop ends before step `k + 1`. Null: nothing precedes them.
+  std::function<absl::StatusOr<bool>(int64_t k, std::vector<ValueId>& outputs)> goes_on;
+};
+
+struct WrittenResults {
+  std::vector<ValueId> state;                 ///< after the last step
+  std::vector<std::vector<ValueId>> scanned;  ///< by scanned output, then by step
+};
+
+/// Unimplemented for more than kMaxWrittenSteps steps.
+absl::StatusOr<WrittenResults> WriteSteps(OpContext& op, const WrittenLoop& loop);
+
+/// Values of equal types, stacked along a new dimension `axis`. At least one.
+absl::StatusOr<ValueId> Stacked(OpContext& op, std::vector<ValueId> values, int64_t axis);
+
+/// Slice `k` of `value` along its first dimension, without that dimension.
+absl::StatusOr<ValueId> SliceAt(OpContext& op, ValueId value, int64_t k);
+
+}  // namespace mendel
+
+#endif  // MENDEL_ONNX_OPS_STEPS_H_
