@@ -63,6 +63,15 @@ struct Restriction {
   Attributes attrs;
 };
 
+/// The computation of boxes of several outputs of an operator from boxes of its inputs. The
+/// operator over these boxes, with `attrs`, has an output for each of the whole; output k is box
+/// outputs[k] of the whole's, where it was wanted.
+struct OutputsRestriction {
+  std::vector<Box> inputs;
+  Attributes attrs;
+  std::vector<Box> outputs;
+};
+
 /// The demand on the operand of an operator that is not defined everywhere. kSameNode: no axiom
 /// suffices, the operator must occur with the same operands where it is known to be defined.
 enum class Demand : uint8_t { kNonZero, kPositive, kNonNegative, kSameNode };
@@ -134,6 +143,11 @@ struct OpDefinition {
   /// Boxes of the inputs that suffice for box `out` of output 0, or nullopt where this operator
   /// needs everything. Null: always everything.
   std::optional<Restriction> (*restrict)(const NodeView& node, const Box& out) = nullptr;
+
+  /// The same for several outputs: `wanted` has a box of each, or nullopt where nothing reads it.
+  /// The boxes that are computed cover the wanted ones. Null: always everything.
+  std::optional<OutputsRestriction> (*restrict_outputs)(
+      const NodeView& node, std::span<const std::optional<Box>> wanted) = nullptr;
 
   /// The elements that output elements read, for the region analyzer; null or nullopt: unknown,
   /// compared element by element.

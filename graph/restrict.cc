@@ -77,7 +77,8 @@ class Restrictor {
   void Plan() {
     for (size_t i = graph_.nodes().size(); i-- > 0;) {
       if (wanted_[i].empty()) continue;
-      if (!PlanParts(static_cast<int32_t>(i))) PlanWhole(static_cast<int32_t>(i));
+      const int32_t id = static_cast<int32_t>(i);
+      if (!PlanOutputs(id) && !PlanParts(id)) PlanWhole(id);
     }
   }
 
@@ -89,6 +90,7 @@ class Restrictor {
         MENDEL_RETURN_IF_ERROR(BuildWhole(id, builder));
         continue;
       }
+      if (plan.outputs.has_value()) MENDEL_RETURN_IF_ERROR(BuildOutputs(id, builder));
       for (Part& part : plan.parts) {
         auto built = part.cut.has_value() ? BuildView(id, part, builder)
                                           : BuildRestricted(id, part, builder);
@@ -104,6 +106,10 @@ class Restrictor {
     const NodePlan& plan = nodes_[static_cast<size_t>(value.node)];
     if (plan.whole)
       return Slice({plan.built, value.output}, Box::Whole(graph_.type(value).shape), box, builder);
+    if (plan.outputs.has_value()) {
+      const Box& computed = plan.outputs->outputs[static_cast<size_t>(value.output)];
+      return Slice({plan.built, value.output}, computed, box, builder);
+    }
     const auto exact = plan.part_of.find(box);
     if (exact != plan.part_of.end()) return plan.parts[exact->second].value;
     for (const Part& part : plan.parts) {
@@ -122,7 +128,8 @@ class Restrictor {
   };
   struct NodePlan {
     bool whole = false;
-    int32_t built = -1;  // of a whole node
+    std::optional<OutputsRestriction> outputs;  // of a node with several outputs
+    int32_t built = -1;                         // of a whole node and of one with several outputs
     std::vector<Part> parts;
     std::map<Box, size_t> part_of;  // by Part::box
   };
@@ -137,6 +144,23 @@ class Restrictor {
 
   bool IsCut(const Node& node) const {
     return through_cuts_ && node.op->name == "Slice" && NumElements(node.outputs[0]) > 0;
+  }
+
+  /// True when boxes of several outputs are computed together.
+  bool PlanOutputs(int32_t id) {
+    const Node& node = graph_.node(id);
+    if (node.op->restrict_outputs == nullptr) return false;
+    std::vector<std::optional<Box>> wanted(node.outputs.size());
+    for (const auto& [output, boxes] : wanted_[static_cast<size_t>(id)]) {
+      std::optional<Box>& all = wanted[static_cast<size_t>(output)];
+      for (const Box& box : boxes) all = all.has_value() ? Hull(*all, box) : box;
+    }
+    NodePlan& plan = nodes_[static_cast<size_t>(id)];
+    plan.outputs = WithView(
+        graph_, id, [&](const NodeView& view) { return node.op->restrict_outputs(view, wanted); });
+    if (!plan.outputs.has_value()) return false;
+    for (size_t k = 0; k < node.inputs.size(); ++k) Want(node.inputs[k], plan.outputs->inputs[k]);
+    return true;
   }
 
   /// False when the node must be computed whole.
@@ -196,6 +220,19 @@ class Restrictor {
     NodePlan& plan = nodes_[static_cast<size_t>(id)];
     plan.whole = true;
     MENDEL_ASSIGN_OR_RETURN(plan.built, builder.CopyNode(node, std::move(inputs)));
+    return absl::OkStatus();
+  }
+
+  absl::Status BuildOutputs(int32_t id, GraphBuilder& builder) {
+    const Node& node = graph_.node(id);
+    NodePlan& plan = nodes_[static_cast<size_t>(id)];
+    std::vector<ValueId> inputs;
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      MENDEL_ASSIGN_OR_RETURN(inputs.emplace_back(),
+                              Fetch(node.inputs[k], plan.outputs->inputs[k], builder));
+    }
+    MENDEL_ASSIGN_OR_RETURN(plan.built, builder.AddNode(node.op->name, std::move(inputs),
+                                                        plan.outputs->attrs, node.name));
     return absl::OkStatus();
   }
 

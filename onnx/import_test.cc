@@ -185,7 +185,8 @@ TEST(Import, ConstantConditionTakesItsBranch) {
   for (const char* branch : {"then_branch", "else_branch"}) {
     auto& graph = *Builder::Attribute(node, branch, onnx::AttributeProto::GRAPH).mutable_g();
     graph.add_output()->set_name("inner");
-    Builder::AddNode(*graph.mutable_node(), branch[0] == 't' ? "Relu" : "NonZero", {"x"}, {"inner"});
+    Builder::AddNode(*graph.mutable_node(), branch[0] == 't' ? "Relu" : "NonZero", {"x"},
+                     {"inner"});
   }
   EXPECT_THAT(Text(model), HasSubstr("Relu"));
   Builder running;

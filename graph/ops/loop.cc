@@ -316,6 +316,40 @@ double OperandsOfLoop(const NodeView& node) {
   return count * static_cast<double>(node.attrs.Int("steps"));
 }
 
+/// Scanned outputs of some steps need no step after the last of them.
+std::optional<OutputsRestriction> RestrictLoop(const NodeView& node,
+                                               std::span<const std::optional<Box>> wanted) {
+  const LoopArity arity = LoopArityOf(node);
+  const int64_t steps = node.attrs.Int("steps");
+  int64_t begin = steps, end = 0;  // slices
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    if (!wanted[k].has_value()) continue;
+    if (k < arity.carried) return std::nullopt;
+    begin = std::min(begin, wanted[k]->begin[0]);
+    end = std::max(end, wanted[k]->end[0]);
+  }
+  const bool reverse = node.attrs.Int("reverse") != 0;
+  if (!reverse) begin = 0;
+  if (reverse) end = steps;
+  if (begin >= end || end - begin == steps) return std::nullopt;
+  OutputsRestriction restriction;
+  for (size_t k = 0; k < node.inputs.size(); ++k) {
+    Box& box = restriction.inputs.emplace_back(Box::Whole(node.inputs[k].shape));
+    if (k < arity.carried || k >= arity.carried + arity.scanned) continue;
+    box.begin[0] = begin;
+    box.end[0] = end;
+  }
+  for (size_t k = 0; k < node.outputs.size(); ++k) {
+    Box& box = restriction.outputs.emplace_back(Box::Whole(node.outputs[k].shape));
+    if (k < arity.carried) continue;
+    box.begin[0] = begin;
+    box.end[0] = end;
+  }
+  restriction.attrs = node.attrs;
+  restriction.attrs.Set("steps", end - begin);
+  return restriction;
+}
+
 Cost CostOfLoop(const NodeView& node) {
   Cost cost;
   cost.flops = RunTimeFlops(*LoopBodyOf(node.attrs)) * static_cast<double>(node.attrs.Int("steps"));
@@ -338,6 +372,7 @@ OpDefinition Make() {
   op.meaning = MeaningOf<LoopMeaning>();
   op.bound = &BoundOfLoop;
   op.shared_operands = &OperandsOfLoop;
+  op.restrict_outputs = &RestrictLoop;
   op.cost = &CostOfLoop;
   op.sample = &SampleLoop;
   return op;

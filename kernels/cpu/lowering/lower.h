@@ -34,7 +34,7 @@ absl::StatusOr<Program> LowerGraph(const Graph& graph, const CompileOptions& opt
 
 /// Names of algorithms other than the default for a Conv, ConvTranspose, MatMul or Loop node.
 std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t node, Numerics numerics);
-/// Those of a Loop: the algorithms of its body's nodes. One name holds for every node that has it.
+/// The algorithms of a Loop are those of its body. One name holds for every node that has it.
 std::vector<std::string> LoopAlgorithms(const Graph& graph, int32_t node, Numerics numerics);
 
 // lower_move.cc, lower_rearrange.cc, lower_pool.cc, lower_lp_pool.cc, lower_resize.cc,
