@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "graph/loop.h"
 #include "graph/restrict.h"
 #include "graph/rewrite.h"
 #include "verifier/axioms/axioms.h"
@@ -197,10 +198,11 @@ class Comparison {
         look_.far_apart ? Within(options_.verifier.deadline, kWitnessSecondsFar, kOnlyWitnessShare)
                         : Within(options_.verifier.deadline, kWitnessSeconds, kFirstWitnessShare);
     WitnessQuery query = *look_.suspect;
-    // One evaluation shows for all elements how well they show the difference.
+    // One evaluation shows for all elements how well they show the difference, and those of a
+    // loop's first steps cost least.
     const Shape& shape = report_.outputs[static_cast<size_t>(query.output)].shape;
-    if (NumElements(shape) <= kFewElements && TotalFlops(a_) > kCostlyFlops)
-      query.box = Box::Whole(shape);
+    const bool few = NumElements(shape) <= kFewElements && TotalFlops(a_) > kCostlyFlops;
+    if (few || HasLoop(a_)) query.box = Box::Whole(shape);
     auto answers = FindWitnesses(a_, b, {&query, 1}, witness);
     if (absl::IsUnimplemented(answers.status()) || absl::IsDeadlineExceeded(answers.status()))
       return absl::OkStatus();

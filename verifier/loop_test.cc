@@ -19,7 +19,8 @@ constexpr int64_t kInputs = 2, kHidden = 3;
 
 /// A recurrent network can be written in these ways.
 struct Form {
-  int64_t steps = 20;  ///< of the 20 slices, the last ones
+  int64_t slices = 20;
+  int64_t steps = 20;  ///< of the slices, the last ones
   bool reverse = false;
   bool hoisted = true;    ///< the input product of all steps is one
   bool commuted = false;  ///< sums in another order
@@ -55,19 +56,19 @@ std::string BodyOf(const Form& form) {
 }
 
 Graph Network(const Form& form) {
-  constexpr int64_t kSlices = 20;
+  const int64_t slices = form.slices;
   GraphBuilder net("net");
-  ValueId x = net.Input("x", {DType::kF32, {kSlices, 1, kInputs}});
+  ValueId x = net.Input("x", {DType::kF32, {slices, 1, kInputs}});
   const ValueId h = net.Input("h", {DType::kF32, {1, kHidden}});
   const ValueId w = net.Constant(Waves({kInputs, kHidden}, 1), "w");
   std::vector<double> recurrent = Waves({kHidden, kHidden}, 2).ToDoubles();
   recurrent[4] += form.changed;
   const ValueId r =
       net.Constant(Tensor::FromDoubles({DType::kF32, {kHidden, kHidden}}, recurrent), "r");
-  if (form.steps < kSlices) {
+  if (form.steps < slices) {
     x = net.Add("Slice", {x},
-                {{"starts", Ints{kSlices - form.steps, 0, 0}},
-                 {"ends", Ints{kSlices, 1, kInputs}},
+                {{"starts", Ints{slices - form.steps, 0, 0}},
+                 {"ends", Ints{slices, 1, kInputs}},
                  {"steps", Ints{1, 1, 1}}})
             .value();
   }
@@ -82,7 +83,7 @@ Graph Network(const Form& form) {
                                     {"steps", form.steps}})
                            .value();
   net.Output("last", {loop, 0});
-  if (form.steps == kSlices) net.Output("all", {loop, 1});
+  if (form.steps == slices) net.Output("all", {loop, 1});
   return net.Build().value();
 }
 
@@ -145,6 +146,27 @@ TEST(Loop, DifferentWithAWitness) {
   Form shorter;
   shorter.steps = 19;
   ExpectDifferent(LastOnly(loop), Network(shorter));
+}
+
+/// Enclosures of late steps would take long; the first steps tell the programs apart.
+TEST(Loop, WitnessesLieInTheFirstSteps) {
+  for (const bool reverse : {false, true}) {
+    Form form;
+    form.slices = form.steps = 3000;
+    form.reverse = reverse;
+    Form changed = form;
+    changed.changed = 0.125;
+    const CompareReport report = Compared(Network(form), Network(changed));
+    EXPECT_TRUE(report.verdict == Verdict::kDifferent || report.verdict == Verdict::kPartial)
+        << VerdictName(report.verdict) << ": " << report.reason;
+    bool early = false;
+    for (const ComparedBox& box : report.outputs[1].boxes) {
+      if (!box.witness.has_value()) continue;
+      const int64_t slice = box.witness->element[0];
+      early = early || (reverse ? 2999 - slice : slice) < 64;
+    }
+    EXPECT_TRUE(early) << reverse;
+  }
 }
 
 /// Certificates of loops against their steps, and none of a loop that takes its slices in another

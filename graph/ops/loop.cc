@@ -16,6 +16,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "graph/fill.h"
+#include "graph/grid.h"
 #include "graph/loop_samples.h"
 #include "graph/op_helpers.h"
 #include "graph/rewrite.h"
@@ -350,6 +351,26 @@ std::optional<OutputsRestriction> RestrictLoop(const NodeView& node,
   return restriction;
 }
 
+/// The same for the positions of one output.
+std::optional<GridRestriction> RestrictGrid(const GridRequest& request) {
+  const size_t output = static_cast<size_t>(request.output);
+  std::vector<std::optional<Box>> wanted(request.node.outputs.size());
+  Box box = Box::Whole(request.node.outputs[output].shape);
+  if (box.begin.empty()) return std::nullopt;
+  const Positions& positions = request.wanted[0];
+  box.begin[0] = positions[0];
+  box.end[0] = positions[positions.size() - 1] + 1;
+  wanted[output] = box;
+  const std::optional<OutputsRestriction> boxes = RestrictLoop(request.node, wanted);
+  if (!boxes.has_value()) return std::nullopt;
+  GridRestriction result;
+  result.computed = GridOf(boxes->outputs[output]);
+  for (const Box& input : boxes->inputs) result.inputs.push_back(GridOf(input));
+  result.attrs = boxes->attrs;
+  result.output = request.output;
+  return result;
+}
+
 Cost CostOfLoop(const NodeView& node) {
   Cost cost;
   cost.flops = RunTimeFlops(*LoopBodyOf(node.attrs)) * static_cast<double>(node.attrs.Int("steps"));
@@ -379,6 +400,7 @@ OpDefinition Make() {
 }
 
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_GRID_STRUCTURE({.op = "Loop", .restrict = &RestrictGrid});
 
 }  // namespace
 }  // namespace mendel::ops::loop

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "graph/rewrite.h"
 #include "verifier/witness/class_witness.h"
+#include "verifier/witness/early_steps.h"
 #include "verifier/witness/float_noise.h"
 #include "verifier/witness/witness_inputs.h"
 #include "verifier/witness/witness_pair.h"
@@ -61,6 +62,9 @@ constexpr int kLeastCandidates = 8;
 /// Candidates tried of all but the largest programs; the smallest get more.
 constexpr int kUsualCandidates = 64;
 constexpr double kCheapCandidateFlops = 1e9;
+
+/// Share of the time left that each part of a query by its first steps may take.
+constexpr double kEarlyShare = 0.25;
 
 /// Seconds that ball arithmetic is expected to take: measured, 1.2 to 2.2 ns a multiply-add at 128
 /// bits and 4 to 6 at 512.
@@ -226,19 +230,9 @@ class Search {
         MENDEL_ASSIGN_OR_RETURN(noise, FloatNoise(pairs, *inputs, values, options_.seed, runs));
         if (costly) std::for_each(noise.begin(), noise.end(), &RaiseToMedian);
       }
-      VisibleGap visible = LargestVisibleGap(f, g, noise[2 * k], noise[2 * k + 1]);
-      for (int look = 0; !costly && look < kNoiseLooks && visible.gap.score > 0; ++look) {
-        MENDEL_ASSIGN_OR_RETURN(const auto closer, NoiseOf(state, inputs, visible.gap.element));
-        const size_t at = static_cast<size_t>(visible.gap.element);
-        const bool stays =
-            closer.first <= noise[2 * k][at] && closer.second <= noise[2 * k + 1][at];
-        noise[2 * k][at] = std::max(noise[2 * k][at], closer.first);
-        noise[2 * k + 1][at] = std::max(noise[2 * k + 1][at], closer.second);
-        const int64_t element = visible.gap.element;
-        visible = LargestVisibleGap(f, g, noise[2 * k], noise[2 * k + 1]);
-        if (stays || visible.gap.element == element) break;
-        if (look + 1 == kNoiseLooks) visible = {};
-      }
+      MENDEL_ASSIGN_OR_RETURN(
+          const VisibleGap visible,
+          ConfirmedGap(state, inputs, f, g, noise[2 * k], noise[2 * k + 1], costly));
       if (visible.gap.score == 0) {
         state.hidden_gap = std::max(state.hidden_gap, std::abs(gap.f - gap.g));
         state.hidden_score = std::max(state.hidden_score, gap.score);
@@ -250,6 +244,25 @@ class Search {
       state.tried = false;
     }
     return absl::OkStatus();
+  }
+
+  /// The largest gap beyond noise, which is raised to that of many runs element by element until a
+  /// gap stays visible. `costly`: the noise at hand has to do.
+  absl::StatusOr<VisibleGap> ConfirmedGap(const State& state, const Inputs& inputs,
+                                          const HostValue& f, const HostValue& g,
+                                          std::vector<double>& noise_f,
+                                          std::vector<double>& noise_g, bool costly) {
+    for (int look = 0; look < kNoiseLooks; ++look) {
+      const VisibleGap visible = LargestVisibleGap(f, g, noise_f, noise_g);
+      if (costly || visible.gap.score == 0) return visible;
+      MENDEL_ASSIGN_OR_RETURN(const auto closer, NoiseOf(state, inputs, visible.gap.element));
+      double& of_f = noise_f[static_cast<size_t>(visible.gap.element)];
+      double& of_g = noise_g[static_cast<size_t>(visible.gap.element)];
+      of_f = std::max(of_f, closer.first);
+      of_g = std::max(of_g, closer.second);
+      if (IsVisible(ElementDistance(f, g, visible.gap.element), of_f, of_g)) return visible;
+    }
+    return VisibleGap{};
   }
 
   /// Noise of both sides of one element, by many runs. The element whose gap exceeds the noise of
@@ -452,15 +465,50 @@ class Search {
   double ascent_flops_ = 0;
 };
 
+/// A witness in the first steps of a loop.
+absl::StatusOr<std::optional<Witness>> EarlyWitness(const Graph& joint, const WitnessQuery& query,
+                                                    const WitnessOptions& options) {
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<EarlyQuery> parts, EarlyQueries(joint, query));
+  for (const EarlyQuery& part : parts) {
+    WitnessOptions limited = options;
+    limited.deadline = Deadline::After(kEarlyShare * options.deadline.SecondsLeft());
+    limited.max_candidates = std::min(options.max_candidates, kUsualCandidates);
+    const WitnessQuery whole{0, Box::Whole(part.box.Extents())};
+    Search search(part.joint, limited);
+    MENDEL_RETURN_IF_ERROR(search.Run(std::span(&whole, 1)));
+    std::optional<Witness> witness = search.Answers(false)[0].witness;
+    if (!witness.has_value()) continue;
+    for (size_t d = 0; d < witness->element.size(); ++d) witness->element[d] += part.box.begin[d];
+    return witness;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<WitnessAnswer>> FindWitnesses(const Graph& f, const Graph& g,
                                                          std::span<const WitnessQuery> queries,
                                                          const WitnessOptions& options) {
   MENDEL_ASSIGN_OR_RETURN(const Graph joint, JoinByValue(f, g));
+  const bool only_constants = OnlyConstantsDiffer(f, g);
+  std::vector<std::optional<Witness>> early(queries.size());
+  std::vector<WitnessQuery> open;
+  for (size_t k = 0; k < queries.size(); ++k) {
+    MENDEL_ASSIGN_OR_RETURN(early[k], EarlyWitness(joint, queries[k], options));
+    if (!early[k].has_value()) open.push_back(queries[k]);
+  }
   Search search(joint, options);
-  MENDEL_RETURN_IF_ERROR(search.Run(queries));
-  return search.Answers(OnlyConstantsDiffer(f, g));
+  if (!open.empty()) MENDEL_RETURN_IF_ERROR(search.Run(open));
+  std::vector<WitnessAnswer> searched = search.Answers(only_constants);
+  std::vector<WitnessAnswer> answers;
+  for (size_t k = 0, next = 0; k < queries.size(); ++k) {
+    if (early[k].has_value()) {
+      answers.push_back({std::move(early[k]), "", 0, 1});
+    } else {
+      answers.push_back(std::move(searched[next++]));
+    }
+  }
+  return answers;
 }
 
 }  // namespace mendel

@@ -202,6 +202,10 @@ Gap LargestGap(const HostValue& f, const HostValue& g) {
   return gap;
 }
 
+bool IsVisible(double gap, double noise_f, double noise_g) {
+  return gap > kVisibleMargin * (noise_f + noise_g);
+}
+
 VisibleGap LargestVisibleGap(const HostValue& f, const HostValue& g,
                              const std::vector<double>& noise_f,
                              const std::vector<double>& noise_g) {
@@ -212,7 +216,7 @@ VisibleGap LargestVisibleGap(const HostValue& f, const HostValue& g,
     const double gap = ElementDistance(f, g, i);
     if (!(gap > 0) || !std::isfinite(gap)) continue;
     const double margin = gap / (noise_f[at] + noise_g[at]);  // infinite without noise
-    if (!(margin > kVisibleMargin) || margin <= visible.margin) continue;
+    if (!IsVisible(gap, noise_f[at], noise_g[at]) || margin <= visible.margin) continue;
     visible = {{i, gap / std::max(std::abs(a), std::abs(b)), a, b}, margin};
   }
   return visible;

@@ -55,6 +55,8 @@ struct VisibleGap {
   Gap gap;
   double margin = 0;  ///< times the noise; infinite where there is none
 };
+/// True where a gap exceeds the noise of both sides so much that rounding does not explain it.
+bool IsVisible(double gap, double noise_f, double noise_g);
 VisibleGap LargestVisibleGap(const HostValue& f, const HostValue& g,
                              const std::vector<double>& noise_f,
                              const std::vector<double>& noise_g);
