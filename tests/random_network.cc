@@ -22,10 +22,15 @@ constexpr int64_t kMaxElements = 20000;  // of a value
 
 class NetworkGrower {
  public:
-  NetworkGrower(Rng& rng, int operators) : rng_(rng), operators_(operators), builder_("random") {}
+  NetworkGrower(Rng& rng, int operators, const OpDefinition* favored)
+      : rng_(rng), operators_(operators), favored_(favored), builder_("random") {}
 
   Graph Grow() {
     for (int attempt = 0; attempt < 4 * operators_ && count_ < operators_; ++attempt) {
+      if (favored_ != nullptr && rng_.Flip(1.0 / 3)) {
+        AddSampled(*favored_);
+        continue;
+      }
       const uint64_t kind = rng_.Below(10);
       if (kind < 3) {
         const Rule* rule = AllRules()[PickIndex(rng_, AllRules().size())];
@@ -212,6 +217,7 @@ class NetworkGrower {
 
   Rng& rng_;
   int operators_;
+  const OpDefinition* const favored_;
   GraphBuilder builder_;
   std::vector<ValueId> values_;  // that may be read
   std::set<ValueId> read_;
@@ -258,7 +264,9 @@ int OperatorCount(const Graph& graph) {
                     [](const Node& node) { return !IsInput(node) && !IsConstant(node); }));
 }
 
-Graph RandomNetwork(Rng& rng, int operators) { return NetworkGrower(rng, operators).Grow(); }
+Graph RandomNetwork(Rng& rng, int operators, const OpDefinition* favored) {
+  return NetworkGrower(rng, operators, favored).Grow();
+}
 
 Graph Shrunk(const Graph& graph, const std::function<bool(const Graph&)>& fails, int attempts) {
   Graph current = graph;

@@ -209,9 +209,8 @@ class Case {
   Counts* counts_;
 };
 
-TEST(RandomGraphs, PlansAreCertifiedAndRight) {
-  const uint64_t first = NumberFromEnvironment("MENDEL_RANDOM_SEED", 1),
-                 count = NumberFromEnvironment("MENDEL_RANDOM_GRAPHS", 40);
+/// Optimizes `count` random programs from seed `first` on, certifies and runs the plans.
+void CheckPrograms(uint64_t first, uint64_t count, const OpDefinition* favored) {
   const uint64_t largest = NumberFromEnvironment("MENDEL_RANDOM_OPERATORS", 40);
   for (const int signal : {SIGABRT, SIGSEGV, SIGFPE}) std::signal(signal, NameTheSeed);
   Counts counts;
@@ -219,8 +218,8 @@ TEST(RandomGraphs, PlansAreCertifiedAndRight) {
   for (uint64_t seed = first; seed < first + count; ++seed) {
     running = static_cast<std::sig_atomic_t>(seed);
     Rng rng(seed);
-    const Graph graph =
-        RandomNetwork(rng, static_cast<int>(rng.Between(1, static_cast<int64_t>(largest))));
+    const Graph graph = RandomNetwork(
+        rng, static_cast<int>(rng.Between(1, static_cast<int64_t>(largest))), favored);
     counts.operators += OperatorCount(graph);
     if (count == 1) std::printf("%s\n", PrintGraph(graph).c_str());
     const std::string wrong = Case(seed, &counts).Check(graph);
@@ -250,6 +249,16 @@ TEST(RandomGraphs, PlansAreCertifiedAndRight) {
     std::printf("  %6lld x %s\n", static_cast<long long>(times), rule.c_str());
   for (const auto& [note, times] : counts.notes)
     std::printf("  %6lld: %s\n", static_cast<long long>(times), note.c_str());
+}
+
+TEST(RandomGraphs, PlansAreCertifiedAndRight) {
+  CheckPrograms(NumberFromEnvironment("MENDEL_RANDOM_SEED", 1),
+                NumberFromEnvironment("MENDEL_RANDOM_GRAPHS", 40), nullptr);
+}
+
+TEST(RandomGraphs, PlansOfLoopsAreCertifiedAndRight) {
+  CheckPrograms(NumberFromEnvironment("MENDEL_RANDOM_SEED", 1),
+                NumberFromEnvironment("MENDEL_RANDOM_LOOPS", 20), &GetOp("Loop"));
 }
 
 /// Plans found with a clock, each measured against its baseline once more. Prints; times are never
