@@ -98,4 +98,41 @@ void ReportExplanation(const Plan& plan, Context& context) {
   }
 }
 
+void ReportCandidates(const plan::PlanInfo& info, Context& context) {
+  context.facts()["candidates"] = Json::array();
+  if (info.candidates().empty())
+    context.Line("the plan lists no candidates: its search had none, or was by method egraph");
+  for (const plan::Candidate& candidate : info.candidates()) {
+    std::string choices, where;
+    for (const auto& [name, value] :
+         std::map<std::string, int64_t>(candidate.choices().begin(), candidate.choices().end()))
+      choices += Cat(" ", name, "=", value);
+    for (const std::string& name : candidate.where())
+      where += (where.empty() ? "" : ", ") + (name.empty() ? "?" : name);
+    std::string line = Cat(candidate.outcome(), ": ", candidate.rule(), choices);
+    if (candidate.mutant_ns() > 0) {
+      line += Cat("  ", Decimals(candidate.original_ns() / 1e6, 3), " -> ",
+                  Decimals(candidate.mutant_ns() / 1e6, 3), " ms alone");
+    }
+    if (candidate.wrong_share() > 0) {
+      line += Cat(", ", Decimals(100 * candidate.wrong_share(), 1), " % wrong, corrected by ",
+                  candidate.correction());
+    }
+    if (candidate.occurrences() > 1) line += Cat(", at ", candidate.occurrences(), " places");
+    context.Line(line);
+    if (!candidate.reason().empty()) context.Line(Cat("  ", candidate.reason()));
+    if (!where.empty()) context.Line(Cat("  at ", where));
+    context.facts()["candidates"].push_back({{"rule", candidate.rule()},
+                                             {"claim", candidate.claim()},
+                                             {"where", where},
+                                             {"occurrences", candidate.occurrences()},
+                                             {"outcome", candidate.outcome()},
+                                             {"reason", candidate.reason()},
+                                             {"correction", candidate.correction()},
+                                             {"wrong_share", candidate.wrong_share()},
+                                             {"original_ms", candidate.original_ns() / 1e6},
+                                             {"mutant_ms", candidate.mutant_ns() / 1e6}});
+  }
+}
+
 }  // namespace mendel

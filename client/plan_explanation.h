@@ -10,6 +10,9 @@ namespace mendel {
 /// Reports lines and facts of `mendel explain`; measures nothing.
 void ReportExplanation(const Plan& plan, Context& context);
 
+/// Lists the candidates of the search: what became of each, and why.
+void ReportCandidates(const plan::PlanInfo& info, Context& context);
+
 }  // namespace mendel
 
 #endif  // MENDEL_CLIENT_PLAN_EXPLANATION_H_

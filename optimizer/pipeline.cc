@@ -78,6 +78,8 @@ plan::PlanInfo MakeInfo(const OptimizeOptions& options, const Backend& backend,
                                                                        : plan::WEIGHTS_MODE_EXACT);
   for (const plan::AppliedMutant& mutant : result.search.mutants) *info.add_mutants() = mutant;
   *info.mutable_search() = result.search.counters;
+  for (const plan::Candidate& candidate : result.search.candidates)
+    *info.add_candidates() = candidate;
   const auto timing = [](const Timing& from, plan::TimingProto* to) {
     to->set_median_ms(from.median_ms);
     to->set_min_ms(from.min_ms);

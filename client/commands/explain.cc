@@ -32,6 +32,7 @@ struct Options {
   std::string plan;
   std::vector<std::string> shapes;
   bool steps = false;
+  bool candidates = false;
   std::string cuda_folder;
   std::string html;
   bool channels_last = false;
@@ -166,6 +167,7 @@ absl::Status TimeSteps(const Plan& plan, const Options& options, Context& contex
 
 absl::Status ExplainPlan(const Plan& plan, const Options& options, Context& context) {
   ReportExplanation(plan, context);
+  if (options.candidates) ReportCandidates(plan.info, context);
   if (!options.cuda_folder.empty()) MENDEL_RETURN_IF_ERROR(EmitCuda(plan, options, context));
   if (options.html.empty() && !options.steps) return absl::OkStatus();
   absl::Status timed = absl::OkStatus();
@@ -204,6 +206,8 @@ Action Setup(CLI::App& app) {
   AddMemberOption(app, options->shapes);
   AddLibraryPathOption(app);
   app.add_flag("--steps", options->steps, "Also time every step of baseline and plan");
+  app.add_flag("--candidates", options->candidates,
+               "Also list the candidates of the search: used, slower, refused and why");
   CLI::Option* emit = app.add_option("--emit-cuda", options->cuda_folder,
                                      "Write the CUDA text of the corrections into this folder");
   app.add_flag("--channels-last", options->channels_last,

@@ -121,6 +121,29 @@ std::string MutantsSection(const plan::PlanInfo& info) {
   return HtmlSection("Mutants", html);
 }
 
+/// The candidates that came farthest, those of the plan left out.
+std::string CandidatesSection(const plan::PlanInfo& info) {
+  constexpr size_t kMostShown = 40;
+  std::vector<std::vector<std::string>> rows;
+  size_t lost = 0;
+  for (const plan::Candidate& candidate : info.candidates()) {
+    if (candidate.outcome() == "used") continue;
+    if (++lost > kMostShown) continue;
+    std::string where;
+    for (const std::string& name : candidate.where()) where += (where.empty() ? "" : ", ") + name;
+    const bool timed = candidate.mutant_ns() > 0;
+    rows.push_back({candidate.rule(), where, candidate.outcome(),
+                    timed ? Decimals(candidate.original_ns() / 1e6, 3) : "",
+                    timed ? Decimals(candidate.mutant_ns() / 1e6, 3) : "", candidate.reason()});
+  }
+  if (rows.empty()) return "";
+  const std::string more =
+      lost > kMostShown ? Cat("<p>", lost - kMostShown, " more are not shown.</p>\n") : "";
+  return HtmlSection(
+      "Candidates that lost",
+      HtmlTable({"rule", "at", "outcome", "ms before", "ms after", "reason"}, rows, {3, 4}) + more);
+}
+
 std::string StepsHtml(const Json& steps, const std::string& title) {
   double total = 0;
   for (const Json& step : steps) total += step["ms"].get<double>();
@@ -177,7 +200,7 @@ std::string PlanPage(const Plan& plan, const Json& facts, const std::string& com
   const double speedup = after > 0 ? info.baseline_ms().median_ms() / after : 1;
   const std::string body =
       TimesSection(info) + GainSection(info) + MutantsSection(info) + GraphSection(plan) +
-      StepsSection(facts) + ProofSection(plan) +
+      CandidatesSection(info) + StepsSection(facts) + ProofSection(plan) +
       HtmlSection("Origin", HtmlFacts({{"device", info.target().identity()},
                                        {"threads", Cat(info.target().threads())},
                                        {"numerics", info.target().numerics()},

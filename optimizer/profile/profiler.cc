@@ -21,8 +21,8 @@ namespace mendel {
 namespace {
 
 constexpr std::string_view kDropped = "dropped ";
-constexpr int kMinRounds = 7;     // of a comparison
-constexpr size_t kFewRounds = 5;  // fewer are kept for searches of the same budget only
+constexpr int kMinRounds = 7;           // of a comparison
+constexpr size_t kFewStoredRounds = 5;  // fewer are kept for searches of the same budget only
 constexpr double kLonger =
     3;  // times as long may a comparison take whose rounds disagree about a gain
 constexpr double kLastShare = 2;    // times as long as a comparison is kept for the last one
@@ -62,14 +62,14 @@ bool Undecided(const MeasureOptions::Rounds& rounds, double win_ratio) {
 }
 
 /// Seconds by which undecided rounds are prolonged: until they take kLonger times `max_seconds` and
-/// number kFewRounds at least. They are never more than `spare`.
+/// number kFewStoredRounds at least. They are never more than `spare`.
 double MoreSeconds(const MeasureOptions::Rounds& rounds, double max_seconds, double spare) {
   double elapsed = 0;
   for (const std::vector<double>& times : rounds)
     elapsed += 1e-3 * std::reduce(times.begin(), times.end());
   // One round more counts, because evicting the caches between runs takes time as well.
   const double few_rounds =
-      elapsed * static_cast<double>(kFewRounds + 1) / static_cast<double>(rounds[0].size());
+      elapsed * static_cast<double>(kFewStoredRounds + 1) / static_cast<double>(rounds[0].size());
   const double wanted = std::max(kLonger * max_seconds, few_rounds) - elapsed;
   const double more = std::min(wanted, spare);
   return more < std::min(wanted, kLeastMore * elapsed) ? 0 : std::max(0.0, more);
@@ -291,7 +291,7 @@ absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<
         differences[k].empty() ? PrintMeasurement(measurements[k]) : Cat(kDropped, differences[k]);
     text += "\n";
   }
-  const bool cut = !options_.costs && rounds[0].size() < kFewRounds;
+  const bool cut = !options_.costs && rounds[0].size() < kFewStoredRounds;
   const std::string stored_key = cut ? Cat(key, " ", budget_) : key;
   if (!before.empty())
     MENDEL_RETURN_IF_ERROR(cache_.Put("conditions", stored_key, Cat(before, "\n", after, "\n")));

@@ -10,6 +10,7 @@
 // work: no choice of algorithms makes up for them, and choosing takes longer in the larger program.
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,6 +20,7 @@
 #include "graph/rewrite.h"
 #include "mutator/rule.h"
 #include "optimizer/normalize.h"
+#include "optimizer/search/candidate_log.h"
 #include "optimizer/search/candidates.h"
 #include "optimizer/search/search.h"
 #include "optimizer/search/search_record.h"
@@ -38,6 +40,19 @@ constexpr double kObviousBudget = 0.35;  // of the search's
 constexpr double kLeastSaving = 0.05;    // of the work: such mutants deserve more of the time
 constexpr double kAlgorithmShare = 0.65, kLessAlgorithmShare = 0.5;
 constexpr double kClearlyBelow = 0.95;  // alone, to be tried together with others
+constexpr size_t kMostLogged = 200;
+
+/// Candidates as bytes and back.
+std::string PrintCandidates(const std::vector<plan::Candidate>& candidates) {
+  plan::PlanInfo info;
+  for (const plan::Candidate& candidate : candidates) *info.add_candidates() = candidate;
+  return info.SerializeAsString();
+}
+std::vector<plan::Candidate> ParseCandidates(const std::string& bytes) {
+  plan::PlanInfo info;
+  if (!info.ParseFromString(bytes)) return {};
+  return {info.candidates().begin(), info.candidates().end()};
+}
 
 class BeamSearcher {
  public:
@@ -48,7 +63,10 @@ class BeamSearcher {
     const std::string key = session_.Key("search 7");
     if (const auto stored = session_.cache().Get("search", key)) {
       MENDEL_ASSIGN_OR_RETURN(const bool replayed, Replay(*stored));
-      if (replayed) return absl::OkStatus();
+      if (replayed) {
+        result_.candidates = ParseCandidates(session_.cache().Get("candidates", key).value_or(""));
+        return absl::OkStatus();
+      }
     }
     MENDEL_RETURN_IF_ERROR(TakeObvious());
     MENDEL_RETURN_IF_ERROR(session_.Begin(AlgorithmShare()));
@@ -67,7 +85,10 @@ class BeamSearcher {
     MENDEL_RETURN_IF_ERROR(session_.FinalComparison());
     result_.counters.set_rounds(round);
     session_.FinishCounters(true);
+    result_.candidates = log_.Sorted(kMostLogged);
     if (result_.stop_reason == StopReason::kInterrupted) return absl::OkStatus();
+    MENDEL_RETURN_IF_ERROR(
+        session_.cache().Put("candidates", key, PrintCandidates(result_.candidates)));
     const SearchRecord record{static_cast<int>(result_.stop_reason), result_.counters, accepted_};
     return session_.cache().Put("search", key, PrintSearchRecord(record));
   }
@@ -160,6 +181,7 @@ class BeamSearcher {
   absl::StatusOr<bool> RunRound() {
     MENDEL_ASSIGN_OR_RETURN(std::vector<CandidateClass> classes,
                             CollectCandidates(session_, tried_, left_out_));
+    for (const CandidateClass& candidate : classes) log_.Note(candidate, Outcome::kNotTried);
     std::vector<CandidateClass> to_try;
     for (CandidateClass& candidate : classes) {
       // The best candidates so far must still be tried in the whole program.
@@ -223,12 +245,21 @@ class BeamSearcher {
     MENDEL_ASSIGN_OR_RETURN(
         const bool usable,
         session_.VerifyCandidate(mutant, candidate.SecondsOfOne(), candidate.alternative));
-    if (!usable) return false;
+    if (!usable) {
+      const bool undecided = candidate.alternative.verification == Verification::kUnproven;
+      log_.Note(candidate, undecided ? Outcome::kUndecided : Outcome::kRefused,
+                candidate.alternative.reason);
+      return false;
+    }
     MENDEL_ASSIGN_OR_RETURN(candidate.alone,
                             session_.MeasureAlone(mutant.original, candidate.alternative.graph,
                                                   candidate.SecondsOfOne(),
                                                   Cat("a mutant of rule ", candidate.rule->name)));
-    return candidate.alone.ratio < kTryBelow;
+    const bool keep = candidate.alone.ratio < kTryBelow;
+    const bool dropped = std::isinf(candidate.alone.ratio);
+    const Outcome loss = dropped ? Outcome::kWrongNumbers : Outcome::kSlowerAlone;
+    log_.Note(candidate, keep ? Outcome::kNotTriedInWhole : loss);
+    return keep;
   }
 
   bool MayGoOn() const { return replaying_ ? !session_.Interrupted() : session_.MayGoOn(); }
@@ -307,8 +338,10 @@ class BeamSearcher {
     accepted_.insert(accepted_.end(), entries.begin(), entries.end());
     in_best_ = std::move(program.candidates);
     std::erase_if(candidates, [&](const CandidateClass& candidate) {
-      return std::any_of(entries.begin(), entries.end(),
-                         [&](const auto& entry) { return entry.key == candidate.key; });
+      const bool taken = std::any_of(entries.begin(), entries.end(),
+                                     [&](const auto& entry) { return entry.key == candidate.key; });
+      if (taken) log_.Note(candidate, Outcome::kUsed);
+      return taken;
     });
     return true;
   }
@@ -328,6 +361,9 @@ class BeamSearcher {
         const SearchSession::Trial trial,
         session_.TryWhole(program.graph, Cat("the program with rule ", entry.rule), program.mutants,
                           candidate.measurements));
+    log_.Note(candidate, trial.accepted  ? Outcome::kUsed
+                         : trial.dropped ? Outcome::kWrongNumbers
+                                         : Outcome::kSlowerInWhole);
     if (trial.accepted) {
       accepted_.push_back(entry);
       in_best_ = std::move(program.candidates);
@@ -380,6 +416,7 @@ class BeamSearcher {
   SearchSession& session_;
   const SearchOptions& options_;
   SearchResult& result_;
+  CandidateLog log_;
   std::set<std::string> tried_;
   bool replaying_ = false;  // stored outcomes are quick, and are made again whatever time is left
   bool left_out_ = false;   // some candidate could not be afforded

@@ -53,6 +53,7 @@ bool CollectOf(SearchSession& session, const Rule& rule, const std::vector<doubl
         candidate.rule = &rule;
         candidate.choices = match.choices;
         candidate.key = *key;
+        candidate.where = NodeNames(graph, match);
         candidate.first = session.Make(graph, rule, match);
       }
       candidate.first_of_all = candidate.first_of_all || session.TriedFirst(graph, rule, match);

@@ -19,8 +19,9 @@ namespace mendel {
 struct CandidateClass {
   const Rule* rule = nullptr;
   std::map<std::string, int64_t> choices;
-  std::string key;     ///< "rule choice=1 .. hash"
-  double seconds = 0;  ///< in the chain, of all occurrences
+  std::string key;                 ///< "rule choice=1 .. hash"
+  std::vector<std::string> where;  ///< names of the nodes of the first occurrence
+  double seconds = 0;              ///< in the chain, of all occurrences
   int64_t occurrences = 0;
   double expected_gain = 0;  ///< seconds gained, as predicted, a second of trying
   double saved_share = 0;    ///< of the program's seconds, by operations and bytes alone

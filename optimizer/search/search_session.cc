@@ -213,9 +213,15 @@ absl::StatusOr<bool> SearchSession::VerifyCandidate(const Mutant& mutant, double
   counters.set_proposed(counters.proposed() + 1);
   if (RunTimeFlops(mutant.mutant) > kMaxFlopRatio * RunTimeFlops(mutant.original)) {
     counters.set_screened_out(counters.screened_out() + 1);
+    alternative.verification = Verification::kScreenedOut;
+    alternative.reason = "computes more than 2.5 times as much as what it replaces";
     return false;
   }
-  if (GrowsTooMuch(mutant.original, mutant.mutant)) return false;
+  if (GrowsTooMuch(mutant.original, mutant.mutant)) {
+    alternative.verification = Verification::kScreenedOut;
+    alternative.reason = "makes more weights than --max-weight-growth allows";
+    return false;
+  }
   MENDEL_ASSIGN_OR_RETURN(alternative, Verify(mutant, Limits(), cache_));
   if (alternative.faulty) NoteFault(*mutant.rule, alternative.reason);
   const Verification verification = alternative.verification;

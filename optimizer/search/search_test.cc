@@ -71,6 +71,31 @@ TEST(Search, TheSecondRunReplaysTheFirst) {
   EXPECT_EQ(again.measured(), 0);
   EXPECT_EQ(second->counters.SerializeAsString(), first->counters.SerializeAsString());
   EXPECT_EQ(second->mutants.size(), first->mutants.size());
+  ASSERT_EQ(second->candidates.size(), first->candidates.size());
+  for (size_t k = 0; k < first->candidates.size(); ++k) {
+    EXPECT_EQ(second->candidates[k].DebugString(), first->candidates[k].DebugString());
+  }
+}
+
+/// Every candidate is listed with what became of it, and why.
+TEST(Search, ListsItsCandidates) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  Profiler profiler(*FindBackend("reference"), *cache, {});
+  const auto result = Search(Parallel(), profiler, *cache, Options(20));
+  ASSERT_TRUE(result.ok()) << result.status();
+  std::map<std::string, int> outcomes;
+  for (const plan::Candidate& candidate : result->candidates) {
+    ++outcomes[candidate.outcome()];
+    EXPECT_NE(FindRule(candidate.rule()), nullptr);
+    EXPECT_GT(candidate.occurrences(), 0);
+    EXPECT_FALSE(candidate.where().empty());
+    const std::string& outcome = candidate.outcome();
+    EXPECT_TRUE(outcome != "refused" || !candidate.reason().empty()) << candidate.rule();
+    EXPECT_TRUE(outcome != "slower alone" || candidate.mutant_ns() > candidate.original_ns());
+  }
+  EXPECT_EQ(outcomes["used"] > 0, !result->mutants.empty());
+  EXPECT_GE(static_cast<int64_t>(result->candidates.size()), result->counters.chosen());
+  EXPECT_GT(outcomes["used"] + outcomes["slower alone"] + outcomes["refused"], 0);
 }
 
 /// "reference" with a clock that disturbs a whole program (one with a Relu) when it is met first:

@@ -1,0 +1,88 @@
+#include "optimizer/search/candidate_log.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "base/check.h"
+
+namespace mendel {
+
+std::string_view OutcomeName(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kNotTried:
+      return "not tried";
+    case Outcome::kUndecided:
+      return "undecided";
+    case Outcome::kRefused:
+      return "refused";
+    case Outcome::kWrongNumbers:
+      return "wrong numbers";
+    case Outcome::kSlowerAlone:
+      return "slower alone";
+    case Outcome::kNotTriedInWhole:
+      return "not tried in the whole program";
+    case Outcome::kSlowerInWhole:
+      return "slower in the whole program";
+    case Outcome::kUsed:
+      return "used";
+  }
+  MENDEL_CHECK(false);
+}
+
+namespace {
+
+/// Share of the elements of all outputs that were wrong before the correction.
+double WrongShareOf(const Alternative& alternative) {
+  double wrong = 0, all = 0;
+  for (size_t k = 0; k < alternative.boxes.size(); ++k) {
+    const ValueId value = alternative.graph.outputs()[k].value;
+    all += static_cast<double>(NumElements(alternative.graph.type(value)));
+    for (const Box& box : alternative.boxes[k]) wrong += static_cast<double>(box.Volume());
+  }
+  return all > 0 ? wrong / all : 0;
+}
+
+}  // namespace
+
+void CandidateLog::Note(const CandidateClass& candidate, Outcome outcome,
+                        const std::string& reason) {
+  const auto [at, fresh] = entries_.try_emplace(candidate.key);
+  Entry& entry = at->second;
+  if (!fresh && entry.outcome == Outcome::kUsed && outcome != Outcome::kUsed) return;
+  if (!fresh && outcome == Outcome::kNotTried) return;
+  entry.outcome = outcome;
+  plan::Candidate& proto = entry.candidate;
+  proto.set_outcome(std::string(OutcomeName(outcome)));
+  proto.set_reason(reason);
+  proto.set_rule(std::string(candidate.rule->name));
+  for (const auto& [name, value] : candidate.choices) (*proto.mutable_choices())[name] = value;
+  proto.set_occurrences(candidate.occurrences);
+  if (candidate.first.has_value()) {
+    entry.expected_gain = candidate.expected_gain;
+    proto.set_claim(std::string(ClaimName(candidate.rule->claim)));
+    proto.clear_where();
+    for (const std::string& name : candidate.where) proto.add_where(name);
+  }
+  proto.set_correction(candidate.alternative.correction);
+  proto.set_wrong_share(WrongShareOf(candidate.alternative));
+  if (std::isfinite(candidate.alone.mutant_ns)) {
+    proto.set_original_ns(candidate.alone.original_ns);
+    proto.set_mutant_ns(candidate.alone.mutant_ns);
+  }
+}
+
+std::vector<plan::Candidate> CandidateLog::Sorted(size_t most) const {
+  std::vector<const Entry*> order;
+  for (const auto& [key, entry] : entries_) order.push_back(&entry);
+  std::stable_sort(order.begin(), order.end(), [](const Entry* a, const Entry* b) {
+    return std::tuple(a->outcome, a->expected_gain) > std::tuple(b->outcome, b->expected_gain);
+  });
+  std::vector<plan::Candidate> candidates;
+  for (size_t k = 0; k < std::min(most, order.size()); ++k)
+    candidates.push_back(order[k]->candidate);
+  return candidates;
+}
+
+}  // namespace mendel
