@@ -148,7 +148,7 @@ TEST(Loop, DifferentWithAWitness) {
   ExpectDifferent(LastOnly(loop), Network(shorter));
 }
 
-/// Enclosures of late steps would take long; the first steps tell the programs apart.
+/// Enclosures of late steps would take long; the first steps separate the programs.
 TEST(Loop, WitnessesLieInTheFirstSteps) {
   for (const bool reverse : {false, true}) {
     Form form;

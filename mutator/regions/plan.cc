@@ -138,11 +138,23 @@ class Planner {
         if (!inferred.ok() ||
             (*inferred)[static_cast<size_t>(part.output)].shape != ExtentsOf(part.computed))
           continue;
-        if (!even && node.inputs.size() < 2) continue;
+        if (!even && (node.inputs.size() < 2 || !IsLinked(node, types, k, d))) continue;
         read = std::move(small);
         positions = std::move(fewer);
       }
     }
+  }
+
+  /// True where positions along axis `d` of operand `k` are those of an axis of the output. An
+  /// operand of extent one is then broadcast. Other operators may accept one, too, as a convolution
+  /// a kernel with fewer taps, but mean something else.
+  static bool IsLinked(const Node& node, const std::vector<TensorType>& types, size_t k, size_t d) {
+    const NodeView view{types, node.attrs, node.outputs};
+    for (size_t axis = 0; axis < node.outputs[0].shape.size(); ++axis) {
+      const auto links = FreeAxis(*node.op, view, axis);
+      if (links.has_value() && (*links)[k] == static_cast<int>(d)) return true;
+    }
+    return false;
   }
 
   static bool HasAbsent(const Positions& positions) {

@@ -140,6 +140,22 @@ TEST(Regions, RepeatedElementsAreEqual) {
 }
 
 /// Ten layers shrink at once: a crop of 2 x 2 needs 22 x 22 of the input.
+/// With this stride and dilation one tap yields as many positions as two equal ones.
+TEST(Regions, EqualTapsOfAKernelStay) {
+  const auto graph = ParseGraph(R"(graph "taps" {
+  %0 = Input() {name = "x", shape = [1, 1, 1, 8]} : f32[1,1,1,8]
+  %1 = Input() {name = "w", shape = [1, 1, 1, 1]} : f32[1,1,1,1]
+  %2 = Tile(%1) {repeats = [1, 1, 1, 2]} : f32[1,1,1,2]
+  %3 = Conv(%0, %2) {strides = [1, 3], dilations = [1, 2], pads = [0, 2, 0, 2]} : f32[1,1,1,4]
+  return "y" = %3
+})");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto built = BuildPlan(*graph, PlanRegions(*graph, true));
+  ASSERT_TRUE(built.ok()) << built.status();
+  Rng rng(1);
+  ExpectEqual(*graph, *built, rng);
+}
+
 TEST(Regions, ACropReachesTheInputOfAChain) {
   Emitter e("chain");
   ValueId x = e.Input("x", {DType::kF32, {1, 2, 64, 64}});

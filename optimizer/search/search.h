@@ -81,7 +81,7 @@ struct SearchResult {
   /// Mutants in `best`, in the order in which they were applied.
   std::vector<plan::AppliedMutant> mutants;
   plan::SearchCounters counters;
-  /// Those that came farthest first; method beam only.
+  /// Candidates, those that came farthest first. Method beam only.
   std::vector<plan::Candidate> candidates;
   StopReason stop_reason = StopReason::kSaturated;
   Timing baseline_time;
