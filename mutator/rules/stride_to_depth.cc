@@ -1,10 +1,11 @@
-// Strided convolutions without stride: space-to-depth and a kernel smaller by the stride.
+// Strided convolutions become space-to-depth and a dense convolution with a smaller kernel.
 //
 //   before  Conv(x, w[O, C/g, K..]){strides s_h, s_w, .., dilation 1}
-//   after   Conv(depth(pad(x))[N, C*s_h*s_w.., M..], regroup(pad(w))[O, C/g*s_h*s_w..,
-//   ceil(K/s)..]){stride 1, no padding} exact: tap s*q + r of the window is tap q of residue r;
-//   taps beyond K are zero. loses when the few input channels were no problem: the padded kernel
-//   does up to (s*ceil(K/s)/K)^2 times the arithmetic.
+//   after   Conv(depth(pad(x))[N, C*s_h*s_w.., M..],
+//                regroup(pad(w))[O, C/g*s_h*s_w.., ceil(K/s)..]){stride 1, no padding}
+//
+// Exact: tap s*q + r of the window is tap q of residue r, and taps beyond K are zero. The padded
+// kernel does up to (s*ceil(K/s)/K)^2 times the arithmetic.
 
 #include <algorithm>
 
