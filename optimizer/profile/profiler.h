@@ -31,7 +31,7 @@ namespace mendel {
 struct Variant {
   Graph graph;
   Algorithms algorithms;
-  /// The name in warnings, e.g. "rule conv_merge".
+  /// The name in warnings, e.g. "rule merge_convs".
   std::string name = {};
 };
 
