@@ -1,5 +1,6 @@
-// Claims as obligations over cut points, and their evaluation (docs/verification.md, section 6,
-// "cut points").
+// Claims as obligations over cut points, and their evaluation (docs/verification.md,
+// "Certificates").
+// A segment here is the part of a program between cut points, not a piece of a dimension.
 //
 // Why all obligations together prove the graphs equal: give every number the value it has in the
 // original. A reader of a merged or cut number reads the representative. Going through the plan in

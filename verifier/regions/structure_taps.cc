@@ -1,3 +1,5 @@
+// Structure of operators whose output positions read weighted taps of one dimension: Resize, Pad,
+// Gather, Split (graph/element_structure.h).
 #include <algorithm>
 #include <limits>
 #include <map>

@@ -1,3 +1,4 @@
+// Structure of views that merge and cut dimensions: Reshape.
 #include <algorithm>
 #include <numeric>
 #include <utility>
