@@ -82,7 +82,7 @@ absl::StatusOr<FusedKernel> WriteSideBySide(const Graph& graph,
   const std::string text =
       Cat(parts.functions, "extern \"C\" __global__ void __launch_bounds__(", threads, ") ",
           kUnnamed, "(", parts.operands, parts.results, ") {\n", parts.calls, "}\n");
-  // Old name, kept for one version.
+  // An entry's old name, "horizontal_" in version 0.2: stored modules are found by their text.
   kernel.name = Cat("beside_", Sha256Hex(text).substr(0, 24));
   kernel.text = Named(text, kernel.name);
   kernel.launch = {static_cast<unsigned>(parts.blocks), static_cast<unsigned>(threads), 0};
