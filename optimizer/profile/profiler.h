@@ -69,8 +69,8 @@ struct ProfilerOptions {
 /// measured.
 std::string ThreadsText(const ProfilerOptions& options);
 
-/// Not thread-safe: measurements must not disturb each other. At most two whole programs are
-/// compiled at a time.
+/// Not thread-safe: measurements must not disturb each other. Compare compiles all of its variants
+/// at once; callers pass at most two whole programs.
 class Profiler {
  public:
   /// Both must outlive the profiler.

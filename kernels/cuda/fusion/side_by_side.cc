@@ -13,7 +13,7 @@
 namespace mendel::cuda {
 namespace {
 
-/// Stands for the entry's name, a hash of all texts, until that is known.
+/// Placeholder for the entry's name, a hash of the finished text.
 constexpr std::string_view kUnnamed = "UNNAMED";
 
 std::string Named(std::string text, const std::string& name) {
