@@ -21,7 +21,8 @@ constexpr double kExactVerifySeconds = 0.03, kPartialVerifySeconds = 0.4;
 /// Typical time of a correction, as a share of the original's.
 constexpr double kCorrectedShare = 0.15;
 
-/// Exact candidates that save this share of the program's work come first, so many a round.
+/// Exact candidates that save at least this share of the program's work come first, up to this
+/// number a round.
 constexpr double kObvious = 0.2;
 constexpr size_t kObviousTries = 3;
 

@@ -14,7 +14,7 @@ struct GarbagePolicy {
   int64_t retain_jobs_micros = 0;  ///< ended jobs stay so long
   int64_t retain_blobs_micros =
       0;  ///< blobs that nothing names, and unfinished uploads, stay so long
-  /// Above so many bytes in all, blobs that nothing names stay an hour at most; 0: no such limit.
+  /// Above this total, blobs that nothing names stay an hour at most; 0: no such limit.
   /// Blobs that something names always stay.
   int64_t target_bytes = 0;
   bool dry_run = false;  ///< only reports what would go

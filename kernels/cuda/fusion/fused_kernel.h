@@ -55,7 +55,7 @@ std::string ResultParameter(const Graph& graph, ValueId result, const std::strin
 
 /// A launch's parameters are 4 KiB.
 inline constexpr size_t kMaxPointers = 500;
-/// Unimplemented names the node when a launch may not take so many pointers.
+/// Returns Unimplemented with the node if a launch cannot take `count` pointers.
 absl::Status CheckPointers(const Graph& graph, int32_t node, size_t count);
 
 /// The type of indices in a kernel of these nodes: "int", or "long long" where a tensor has too

@@ -28,7 +28,7 @@ struct KeptAxis {
   int64_t input = 1;               ///< positions of the kept value along the axis
   int64_t first = 0, advance = 1;  ///< what tile t keeps begins at position first + t * advance,
                                    ///< which may be padding
-  int64_t count = 1, step = 1;     ///< so many positions, so far apart
+  int64_t count = 1, step = 1;     ///< number of positions, and their distance
 
   int64_t tiles() const { return (results + tile - 1) / tile; }
 };
