@@ -25,8 +25,8 @@ namespace mendel {
 /// caller of a function left out, or something that does not exist.
 struct NamedValue {
   std::optional<ValueId> value;
-  const onnx::TensorProto* initializer =
-      nullptr;          ///< not decoded before it is read, so that unused ones may be of any dtype
+  /// Not decoded before it is read, so that unused ones may be of any dtype.
+  const onnx::TensorProto* initializer = nullptr;
   std::string missing;  ///< why the value does not exist, when something reads it
   bool absent = false;
 };

@@ -19,8 +19,8 @@ namespace mendel {
 struct KernelEstimate {
   std::string device;        ///< e.g. "H100"
   std::string architecture;  ///< e.g. "sm_90"
-  double kernel_seconds =
-      0;  ///< by roofline of published figures, the launch included; not measured
+  /// By roofline of published figures, the launch included; not measured.
+  double kernel_seconds = 0;
   double mutant_seconds = 0;  ///< of the mutant that the kernel corrects, likewise
   /// Properties of the compiled text, if a compiler was found: `registers` per thread (0: not
   /// compiled), bytes spilled, and the share of a multiprocessor's threads that can be resident.
@@ -42,8 +42,8 @@ struct KernelText {
 };
 
 struct KernelWriterOptions {
-  bool channels_last =
-      false;  ///< the layout that the activations have on the device; else channels first
+  /// The layout that the activations have on the device; else channels first.
+  bool channels_last = false;
   bool estimates = false;  ///< compiles the texts where a compiler is found: seconds a kernel
 };
 

@@ -413,8 +413,8 @@ class Comparison {
   bool answered_ = false;
   FirstLook look_;
   std::optional<Witness> first_witness_;  ///< of look_'s suspect
-  bool undecided_ =
-      false;  ///< the verifier does not even know whether the programs differ formally
+  /// The verifier does not even know whether the programs differ formally.
+  bool undecided_ = false;
   CompareReport report_;
 };
 

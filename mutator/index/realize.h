@@ -25,8 +25,8 @@
 namespace mendel {
 
 struct RealizeOptions {
-  bool convolutions =
-      true;  ///< false: products become matrix products even where a convolution fits
+  /// False: products become matrix products even where a convolution fits.
+  bool convolutions = true;
   int64_t most_shifts = 64;  ///< views added up for one term
   /// Also elementwise products, sums of windows as pools, and biases of convolutions.
   bool elementwise = false;

@@ -44,8 +44,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
     const int64_t s = window.stride;
     const int64_t dim = static_cast<int64_t>(d + 2);
     const int64_t taps = (window.kernel + s - 1) / s;
-    const int64_t needed =
-        s * (shape.out_spatial[d] - 1 + taps);  // padded extent that the outputs read
+    // Padded extent that the outputs read.
+    const int64_t needed = s * (shape.out_spatial[d] - 1 + taps);
     const int64_t present = window.pad_begin + window.input;
     x = e.PadZero(x, dim, window.pad_begin, std::max<int64_t>(0, needed - present));
     x = e.Slice(x, dim, 0, needed);

@@ -27,10 +27,10 @@
 namespace mendel {
 namespace {
 
-constexpr double kTryBelow =
-    1.03;  // a subprogram alone may be this much slower: views may cancel in the whole
-constexpr double kNarrowly =
-    1.02;                         // a whole program that is slower than this is not looked at again
+// A subprogram alone may be this much slower: views may cancel in the whole.
+constexpr double kTryBelow = 1.03;
+// A whole program that is slower than this is not measured again.
+constexpr double kNarrowly = 1.02;
 constexpr int kMeasurements = 3;  // at one candidate in the whole program, the first included
 constexpr double kObviouslyBelow = 0.8;  // and are at most so slow alone
 constexpr int kObviousRounds = 3;

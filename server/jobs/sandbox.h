@@ -46,8 +46,8 @@ struct Launch {
   std::string folder;  ///< absolute; contains the folders above
   std::vector<View> views;
   WorkerLimits limits;
-  bool retried =
-      false;  ///< an earlier attempt may have left processes in the folder: they are ended
+  /// An earlier attempt may have left processes in the folder: they are ended.
+  bool retried = false;
 };
 
 /// Thread-safe.

@@ -16,8 +16,8 @@ constexpr int kPollMillis = 100;
 constexpr int64_t kInspectMicros = 500'000;
 constexpr size_t kKeptLog = 32 << 10;
 constexpr size_t kLongestLine = 16 << 10;
-constexpr int64_t kFirstLines =
-    200;  // more than `mendel` ever writes; what is beyond is not looked at
+// More than `mendel` ever writes; lines beyond are ignored.
+constexpr int64_t kFirstLines = 200;
 constexpr int64_t kLinesPerSecond = 50;
 
 class Watch {

@@ -28,8 +28,8 @@ namespace mendel {
 /// read.
 struct Segment {
   size_t claim = 0;
-  bool representative_is_free =
-      false;                  ///< the representative is read as a free number rather than computed
+  /// The representative is read as a free number rather than computed.
+  bool representative_is_free = false;
   std::vector<int32_t> cone;  ///< numbers computed, ascending, Inputs and Constants included
   std::vector<int32_t> cuts;  ///< free numbers read, ascending
   /// Not -1: what is compared is one combination of the slices along this axis, with a random

@@ -53,9 +53,9 @@ struct DepthwisePlan {
   int64_t dilation[2] = {1, 1};
   WinogradStrides src{};  ///< d[1] and d[2] are used
   WinogradStrides dst{};
-  bool src_padded =
-      false;            ///< the source has whole vectors (only its own channels are read otherwise)
-  bool padded = false;  ///< the destination has room for whole vectors
+  /// The source has whole vectors (only its own channels are read otherwise).
+  bool src_padded = false;
+  bool padded = false;    ///< the destination has room for whole vectors
   bool averaged = false;  ///< means are wanted
 
   int kernel = 0;     ///< which of the instruction set's

@@ -26,8 +26,8 @@ struct alignas(64) LaneTable {
 
 /// A vector of output elements.
 struct LaneGroup {
-  int64_t first =
-      0;  ///< input element in the first lane of the vector that the tables' lanes are of
+  /// Input element in the first lane of the vector that the tables' lanes are of.
+  int64_t first = 0;
   int64_t count = 0;  ///< output elements, from the vector's first lane on
 };
 

@@ -39,8 +39,8 @@ struct LaunchShape {
 struct KernelShape {
   Tile tile;
   LaunchShape launch;
-  int64_t constant_bytes =
-      0;  ///< of the table of boxes, in the constant memory of the kernel's module
+  /// Bytes of the table of boxes, in the constant memory of the kernel's module.
+  int64_t constant_bytes = 0;
 };
 /// Constant memory of a module.
 inline constexpr int64_t kConstantBytes = 64 << 10;

@@ -22,10 +22,10 @@ struct FusedKernel {
   std::vector<KernelOperand>
       operands;   ///< what its pointers refer to; one more follows, to the result
   int lanes = 1;  ///< elements a thread computes, by vector access where more than one
-  double block_products =
-      0;  ///< of a tiled kernel: products that a block computes, padding included
-  std::string_view kind =
-      "elements";  ///< of the ways to walk over the elements: also "rows", "transposition"
+  /// Products that a block of a tiled kernel computes, padding included.
+  double block_products = 0;
+  /// The way to walk over the elements: also "rows", "transposition".
+  std::string_view kind = "elements";
 };
 
 /// Pointers must be aligned to 16 bytes. Unimplemented names the node when the kernel would take

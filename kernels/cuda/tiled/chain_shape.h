@@ -34,8 +34,8 @@ struct KeptAxis {
 };
 
 struct ChainShape {
-  bool of_rows =
-      false;  ///< matrices: what is kept is the second product's left side; else its right one
+  /// Matrices: what is kept is the second product's left side; else its right one.
+  bool of_rows = false;
   ProductExtents first, second;  ///< of both products
   std::vector<KeptAxis> axes;    ///< rows; or images and positions
   int64_t depth = 0;   ///< of the second product in what is kept: columns, or channels of a group
