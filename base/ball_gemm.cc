@@ -221,7 +221,7 @@ class Product {
   int64_t m_, n_, k_;
   double* columns_;
   std::vector<std::vector<double>>
-      sums_;  // of digit j on the right: with digit 0 on the left, then 1, ...: integers
+      sums_;  // sums of digit j on the right: with digit 0 on the left, then 1, ...: integers
   std::vector<double> left_radii_;
   std::vector<double> right_radii_;
   /// Upper bound on the omitted products of an inner product, in units of 2^-limit of the largest

@@ -44,7 +44,7 @@ struct Frame {
   /// null in the main graph.
   const std::map<std::string, const onnx::AttributeProto*>* arguments = nullptr;
   std::string prefix;  ///< before node and symbol names, ends in '/' when not empty
-  int depth = 0;       ///< of nested calls and branches
+  int depth = 0;       ///< depth of nested calls and branches
 };
 
 /// The body of a loop, and the values around it that its last inputs stand for.

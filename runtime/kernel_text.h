@@ -35,7 +35,7 @@ struct KernelText {
   int32_t node = -1;                      ///< the Patch whose boxes it corrects
   std::string mutant;                     ///< its name
   int64_t boxes = 0;                      ///< that one launch computes
-  int64_t blocks = 0;                     ///< of the launch
+  int64_t blocks = 0;                     ///< blocks of the launch
   int64_t threads = 0;                    ///< a block
   int64_t shared = 0;                     ///< bytes of shared memory a block
   std::vector<KernelEstimate> estimates;  ///< an entry a known device, when they were requested

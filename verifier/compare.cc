@@ -412,7 +412,7 @@ class Comparison {
   Graph formal_b_;
   bool answered_ = false;
   FirstLook look_;
-  std::optional<Witness> first_witness_;  ///< of look_'s suspect
+  std::optional<Witness> first_witness_;  ///< first witness of look_'s suspect
   /// The verifier does not even know whether the programs differ formally.
   bool undecided_ = false;
   CompareReport report_;

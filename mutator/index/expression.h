@@ -66,7 +66,7 @@ struct OutputDim {
 
 /// One stage: defines a tensor.
 struct IndexExpression {
-  Extents extents;  ///< of all iterators, also of those no longer used
+  Extents extents;  ///< extents of all iterators, also of those no longer used
   std::vector<OutputDim> outputs;
   std::vector<IndexTerm> terms;
 

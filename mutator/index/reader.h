@@ -96,7 +96,7 @@ class ExpressionReader {
   const std::set<int32_t>& closed_;
   const int max_nodes_;
   std::vector<int32_t> in_order_;  ///< of `inlined`
-  size_t depth_ = 0;               ///< of operands in operands of products
+  size_t depth_ = 0;               ///< depth of operands in operands of products
   int sums_ = 0;
   int reads_ = 0;
   ValueId current_;

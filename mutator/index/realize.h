@@ -43,7 +43,7 @@ absl::StatusOr<Graph> RealizeProgram(const Graph& subprogram, const IndexSite& s
 struct Product {
   const IndexTerm& term;
   const Extents& extents;
-  std::vector<Iterator> order;                 ///< of the result
+  std::vector<Iterator> order;                 ///< order of the result
   std::vector<ValueId> operands;               ///< tensors of the factors
   std::vector<bool> weights = {false, false};  ///< operands that depend on weights only
   bool pointwise = false;

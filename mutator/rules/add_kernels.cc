@@ -29,7 +29,7 @@ struct Sum {
   ValueId x;
   std::vector<int32_t> linear;  ///< Convs or MatMuls of x
   std::vector<int32_t> norms;   ///< batch normalizations of x
-  int64_t copies = 0;           ///< of x
+  int64_t copies = 0;           ///< copies of x
   std::vector<ValueId> rest;    ///< other terms
   std::vector<int32_t> adds;
 };

@@ -73,7 +73,7 @@ bool IsTranspose(const Graph& graph, int32_t id, const Ints& perm) {
 
 /// Members and the Transposes at their border that disappear.
 struct Site {
-  Ints perm;                     ///< of the Transposes before
+  Ints perm;                     ///< perm of the Transposes before
   std::vector<int32_t> members;  ///< ascending
   std::set<int32_t> before, behind;
   double gain = 0;  ///< elements that are transposed no more

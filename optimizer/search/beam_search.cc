@@ -384,7 +384,7 @@ class BeamSearcher {
   bool replaying_ = false;  // stored outcomes are quick, and are made again whatever time is left
   bool left_out_ = false;   // some candidate could not be afforded
   double best_saved_share_ = 0;              // of the program's work, by one exact candidate
-  int groups_ = 0;                           // of candidates that were accepted together
+  int groups_ = 0;                           // groups of candidates that were accepted together
   std::vector<AcceptedCandidate> accepted_;  // in the order of acceptance
   std::vector<AcceptedCandidate> in_best_;
   std::vector<CandidateClass> refused_;  // narrowly

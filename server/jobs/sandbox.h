@@ -37,7 +37,7 @@ struct View {
 struct WorkerLimits {
   int64_t memory_bytes = 0;  ///< of private writable memory
   int64_t cpu_seconds = 0;
-  int64_t file_bytes = 0;  ///< of one file
+  int64_t file_bytes = 0;  ///< file bytes of one file
 };
 
 struct Launch {

@@ -19,7 +19,7 @@ namespace mendel {
 /// The known state of one value. A plain value is finite for every input, in every element.
 struct ElementState {
   bool plain = true;
-  Sign sign = Sign::kUnknown;  ///< of a plain float value
+  Sign sign = Sign::kUnknown;  ///< sign of a plain float value
   /// Computed from infinities: its elements may be known better than its sign (exp(-inf) is 0).
   bool masked = false;
   /// Extent 1 in a dimension along which all elements are alike. Plain values may have none.

@@ -63,7 +63,7 @@ struct DepthwisePlan {
   int64_t strip = 1;  ///< output rows of all of a panel's vectors before the next ones
   std::vector<Panel> panels;
   std::vector<std::vector<Task>> shares;  ///< one a thread
-  int64_t bands = 1;                      ///< of each image and panel
+  int64_t bands = 1;                      ///< bands of each image and panel
 
   int64_t Vectors() const { return (channels + isa->lanes - 1) / isa->lanes; }
   int64_t WeightFloats() const { return Vectors() * taps[0] * taps[1] * isa->lanes; }

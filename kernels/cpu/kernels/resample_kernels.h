@@ -20,7 +20,7 @@ struct RowSums {
 /// One tap of a vector of output elements, on one cache line: loads across two lines take twice as
 /// long.
 struct alignas(64) LaneTable {
-  int32_t lane[8] = {};  ///< of the vector of input elements
+  int32_t lane[8] = {};  ///< lane of the vector of input elements
   float factor[8] = {};
 };
 

@@ -321,7 +321,7 @@ class CudaExecutable final : public Executable {
 
   const Driver& driver_;
   std::vector<Step> steps_;
-  Dependencies dependencies_;   // of the launches, where branches were requested
+  Dependencies dependencies_;   // dependencies of the launches, where branches were requested
   bool branches_ = false;       // launches that nothing orders may run side by side
   bool ran_elsewhere_ = false;  // on a caller's stream
   // Members are destroyed from the last to the first.

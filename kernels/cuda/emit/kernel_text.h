@@ -46,7 +46,7 @@ struct KernelShape {
 inline constexpr int64_t kConstantBytes = 64 << 10;
 
 struct EmittedKernel {
-  std::string name;  ///< of the entry, in C linkage
+  std::string name;  ///< name of the entry, in C linkage
   // Mend is the template's old name, Correct in version 0.2: plans store the texts by their hash.
   std::string name_space;  ///< of the template Mend<Number> and the number types
   std::string text;

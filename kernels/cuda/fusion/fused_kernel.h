@@ -16,7 +16,7 @@
 namespace mendel::cuda {
 
 struct FusedKernel {
-  std::string name;  ///< of the entry, in C linkage: a hash of the text
+  std::string name;  ///< name of the entry, in C linkage: a hash of the text
   std::string text;  ///< needs PreambleText() before it
   LaunchShape launch;
   std::vector<KernelOperand>

@@ -67,7 +67,7 @@ bool MayFuseHorizontally(const Graph& graph, const FusionGroup& group) {
 
 absl::StatusOr<FusedKernel> WriteSideBySide(const Graph& graph,
                                             std::span<const FusionGroup> groups) {
-  int threads = 0;  // of the group that needs most
+  int threads = 0;  // threads of the group that needs most
   for (const FusionGroup& group : groups) {
     int own = 0;
     WriteElements(graph, group, own, "block");

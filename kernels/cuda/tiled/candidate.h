@@ -89,7 +89,7 @@ std::span<const Tile> OfferedTiles(std::optional<Numerics> tensor_cores = std::n
 /// The work of one launch.
 struct BlockWork {
   int64_t blocks = 1;
-  double products = 0;  ///< of a block, padding included
+  double products = 0;  ///< products of a block, padding included
   double bytes = 0;     ///< that a block reads
   int64_t steps = 0;    ///< of its loops, one after the other
   int64_t shared = 0;   ///< bytes of a block

@@ -23,7 +23,7 @@ namespace mendel::cuda {
 /// One axis along which the second product's result is divided: rows, or images, or a dimension of
 /// their positions.
 struct KeptAxis {
-  int64_t results = 1;             ///< of the second product along the axis
+  int64_t results = 1;             ///< results of the second product along the axis
   int64_t tile = 1;                ///< of them in a block
   int64_t input = 1;               ///< positions of the kept value along the axis
   int64_t first = 0, advance = 1;  ///< what tile t keeps begins at position first + t * advance,
