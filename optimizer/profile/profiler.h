@@ -196,7 +196,7 @@ class Profiler {
   absl::StatusOr<Algorithms> CombineAlgorithms(const Graph& graph, const Offers& offers,
                                                double max_seconds, AlgorithmTimes& times);
   /// A whole program's time over the standard's, measured once more, the mean of all its
-  /// measurements; infinite where it is wrong or fails, nothing where the deadline leaves no time.
+  /// measurements; infinite where it is wrong or fails, nullopt if the deadline leaves no time.
   /// `choice` has the known ones.
   absl::StatusOr<std::optional<double>> RatioOf(const Graph& graph, const Algorithms& choice,
                                                 double max_seconds, AlgorithmTimes& times);

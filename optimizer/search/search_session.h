@@ -125,7 +125,7 @@ class SearchSession {
   VerifierLimits Limits() const;
   /// True for the matches of SearchOptions::tried_first.
   bool TriedFirst(const Graph& graph, const Rule& rule, const Match& match) const;
-  /// The mutant, or nothing: the rule does not apply there after all. A graph that is no program is
+  /// The mutant, or nullopt: the rule does not apply there after all. A graph that is no program is
   /// noted as the rule's fault.
   std::optional<Mutant> Make(const Graph& graph, const Rule& rule, const Match& match);
   /// Sentences about defects of rules, as NoteFault makes them; for what works without a search

@@ -56,8 +56,8 @@ class ElementStates {
   absl::Status ComputeElements(int32_t node);
   /// All outputs of a node whose operands' elements cannot be followed.
   absl::Status ComputeOpaque(int32_t node);
-  /// Output 0 of a node by one slice along each dimension that all operands are alike in; nothing
-  /// where an event depends on the position.
+  /// Output 0 of a node by one slice along each dimension that all operands are alike in; nullopt
+  /// if an event depends on the position.
   std::optional<ElementState> ComputeBySlices(const NumberedNode& node);
   static std::vector<Box> WholeReads(const NumberedNode& node);
   std::vector<Extended> Evaluate(const NumberedNode& node, int output, const Box& box,
