@@ -38,13 +38,13 @@ absl::Status CheckCorrectable(const Graph& original, const Graph& mutant,
 absl::StatusOr<CorrectedMutant> Recompute(const Graph& original, const Graph& mutant,
                                           const VerifierReport& report, double max_share);
 
-/// Difference: a wrong box is the mutant's result before any elementwise operator, plus the
-/// convolution of the reads of the original only, minus that of the reads of the mutant only
-/// (the rows over a seam). The elementwise operators follow, over the whole. Both programs must
-/// be one convolution with the same weights, the mutant's between views. Errors as
-/// CheckCorrectable, and FailedPrecondition "no difference: ..." for other programs (a chain is not
-/// linear in what one of its convolutions reads). Wrong boxes that need two kinds of correction
-/// are cut.
+/// Difference: a wrong box is computed, before any elementwise operator, as
+///     mutant + sum over taps that only the original reads - sum over taps that only the mutant
+///     reads
+/// (the rows over a seam). The elementwise operators follow, over the whole. Both programs must be
+/// one convolution with the same weights, the mutant's between views. Errors as CheckCorrectable,
+/// and FailedPrecondition "no difference: ..." for other programs: a chain is not linear in what
+/// one of its convolutions reads. Wrong boxes that need two kinds of correction are cut.
 absl::StatusOr<CorrectedMutant> Difference(const Graph& original, const Graph& mutant,
                                            const VerifierReport& report, double max_share);
 
