@@ -39,8 +39,7 @@ absl::StatusOr<CorrectedMutant> Recompute(const Graph& original, const Graph& mu
                                           const VerifierReport& report, double max_share);
 
 /// Difference: a wrong box is computed, before any elementwise operator, as
-///     mutant + sum over taps that only the original reads - sum over taps that only the mutant
-///     reads
+///     mutant + (sum of taps read by the original only) - (sum of taps read by the mutant only)
 /// (the rows over a seam). The elementwise operators follow, over the whole. Both programs must be
 /// one convolution with the same weights, the mutant's between views. Errors as CheckCorrectable,
 /// and FailedPrecondition "no difference: ..." for other programs: a chain is not linear in what
