@@ -65,7 +65,7 @@ class KernelWriter {
                                             const KernelWriterOptions& options) const = 0;
 };
 
-/// By name, sorted.
+/// All writers, sorted by name.
 std::span<const KernelWriter* const> AllKernelWriters();
 /// Null when there is none of this name.
 const KernelWriter* FindKernelWriter(std::string_view name);

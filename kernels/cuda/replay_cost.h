@@ -16,7 +16,7 @@ struct ReplayCost {
   int runs = 0;        ///< a round
   double enqueue = 0;  ///< host time until mendel_run_device has put the run onto its stream
   double wall = 0;     ///< back to back, from the first enqueue until the device has done the last
-  /// Between two events around the launches, without any copy and without time of the host.
+  /// Time between two events around the launches, without copies and without time of the host.
   double events = 0;
 };
 

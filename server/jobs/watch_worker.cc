@@ -70,7 +70,8 @@ class Watch {
     Read(child_.progress(), [&](std::string_view text) { Progress(text); });
   }
 
-  /// At most some reads a call, so that a flood cannot keep the watcher from its other duties.
+  /// Reads a limited number of times, so that a flood cannot keep the watcher from its other
+  /// duties.
   template <class Take>
   void Read(Descriptor& pipe, Take&& take) {
     std::array<char, 16384> buffer{};

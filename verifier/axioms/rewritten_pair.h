@@ -18,7 +18,7 @@ enum class PairForm {
   kMaskedSoftmax,  ///< masked_softmax.h
   kCanonical       ///< all axioms (axioms.h)
 };
-/// In the order in which they are tried.
+/// All forms, in the order in which they are tried.
 inline constexpr std::array<PairForm, 2> kPairForms = {PairForm::kMaskedSoftmax,
                                                        PairForm::kCanonical};
 /// The first name of RewrittenPair::axioms: "masked softmax" or "canonical form".

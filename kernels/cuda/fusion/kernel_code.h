@@ -35,7 +35,7 @@ class KernelCode {
   /// "int", or "long long" where a tensor has too many elements for it.
   const std::string& index_type() const { return index_type_; }
   /// From here on elements are expressions in StoredName of their dtype, so that their bits stay.
-  /// For groups that only move elements.
+  /// Used for groups that only move elements.
   void KeepBits() { keeps_bits_ = true; }
   bool keeps_bits() const { return keeps_bits_; }
   /// The C type of elements of this dtype, and one of them as a number.
