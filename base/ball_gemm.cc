@@ -1,11 +1,7 @@
-// Products of matrices of balls by error-free
-// transformation. Midpoints are cut into
-// slices so short that doubles represent the
-// inner products of two slices exactly. A
-// dozen products of doubles cost a small part
-// of one product of multiprecision numbers.
-// One more product of doubles bounds the
-// radii.
+// Products of matrices of balls by error-free transformation. Midpoints are cut into slices so
+// short that doubles represent the inner products of two slices exactly. A dozen products of
+// doubles cost a small part of one product of multiprecision numbers. One more product of doubles
+// bounds the radii.
 
 #include "base/ball_gemm.h"
 
@@ -30,8 +26,8 @@ constexpr int64_t kLeastExtent = 4;
 constexpr int64_t kBlockElements = 1 << 20;
 constexpr int64_t kBlockRows = 512;
 constexpr int64_t kBlockProduct = 1 << 16;
-/// Slices have this many bits beyond the precision wanted, relative to the largest element of a row
-/// or column.
+/// Slices have this many bits more than the requested precision, relative to the largest element
+/// of a row or column.
 constexpr int64_t kGuardBits = 6;
 /// Widths of slices on the right, which floats represent, and on the left.
 constexpr int64_t kMaxWidthRight = 25;
@@ -43,9 +39,9 @@ constexpr double kUpward = 1 + 0x1p-20;
 slong Precision() { return BallScope::Current().precision(); }
 arb_srcptr Raw(const Ball* balls) { return reinterpret_cast<arb_srcptr>(balls); }
 
-/// The cut of both operands. The product of digits i (left) and j (right) is computed where it
-/// counts for at least one in 2^limit of the lines' largest elements: left_width * i + right_width
-/// * j < limit.
+/// The cut of both operands. The product of digits i (left) and j (right) is computed if
+/// left_width * i + right_width * j < limit. Others are below 2^-limit of the product of the
+/// largest elements of both lines.
 struct Cut {
   int64_t left_width = 0;
   int64_t left = 0;  ///< slices
@@ -225,12 +221,13 @@ class Product {
   int64_t m_, n_, k_;
   double* columns_;
   std::vector<std::vector<double>>
-      sums_;  // of digit j on the right: with digit 0 on the left, then 1, ...: integers
+      sums_;  // sums of digit j on the right: with digit 0 on the left, then 1, ...: integers
   std::vector<double> left_radii_;
   std::vector<double> right_radii_;
-  /// Bounds the products left out, each digit i (or j) having some: a digit is at most 2^-(width s
-  /// + 1) of its line's largest element, so that for each p and i they are at most 2^-(limit + 2)
-  /// and smaller ones, in all less than twice that.
+  /// Upper bound on the omitted products of an inner product, in units of 2^-limit of the largest
+  /// elements of both lines. Digit s is at most 2^-(width s + 1) of its line's largest element. For
+  /// each of the k_ positions and each digit i with omitted partners j, the omitted |d_i e_j| are
+  /// at most 2^-(limit + 2), 2^-(limit + 3), .. and sum to less than 2^-(limit + 1).
   double left_out_ = cut_.Products() == cut_.left * cut_.right
                          ? 0
                          : static_cast<double>(k_ * std::min(cut_.left, cut_.right)) / 2;

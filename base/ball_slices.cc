@@ -24,7 +24,7 @@ double PowerOfTwo(int64_t exponent) {
   return std::bit_cast<double>(static_cast<uint64_t>(std::max(exponent, -kTiny) + 1023) << 52);
 }
 
-/// Nothing where an element is not finite or of an absurd size.
+/// Returns nullopt if an element is not finite or of an absurd size.
 std::optional<LineScale> ScaleOf(const BallLines& lines, int64_t line, int64_t begin, int64_t end) {
   LineScale scale;
   for (int64_t p = begin; p < end; ++p) {

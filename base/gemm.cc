@@ -14,8 +14,8 @@
 namespace mendel {
 namespace {
 
-constexpr int64_t kDepth =
-    192;  // k-extent of a panel: 24 columns of it fill three quarters of a 48 KiB L1 cache
+// The k-extent of a panel: 24 columns of it fill three quarters of a 48 KiB L1 cache.
+constexpr int64_t kDepth = 192;
 constexpr int64_t kRows = 192;      // rows of A packed at a time: 288 KiB
 constexpr int64_t kColumns = 1008;  // columns of B packed at a time: 1.5 MiB
 constexpr int64_t kMaxTile = 8 * 24;

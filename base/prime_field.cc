@@ -96,8 +96,8 @@ void PrimeField::MatMul(int64_t m, int64_t n, int64_t k, const uint64_t* a, int6
                         const uint64_t* b, int64_t ldb, uint64_t* c, int64_t ldc,
                         bool accumulate) const {
   constexpr int64_t kSmall = 6;  // splitting an operand costs about as many products
-  constexpr int64_t kShallow =
-      96;  // putting six planes together costs more than NTL's products of this depth
+  // Putting six planes together costs more than NTL's products of this depth.
+  constexpr int64_t kShallow = 96;
   if (std::min({m, n, k}) < kSmall) {
     NaiveMatMul(*this, m, n, k, a, lda, b, ldb, c, ldc, accumulate);
   } else if (HasLimbMatMul(*this) && (k >= kShallow || prime_ < uint64_t{1} << 20)) {

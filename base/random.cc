@@ -33,8 +33,8 @@ uint64_t Rng::Next() {
 
 uint64_t Rng::Below(uint64_t bound) {
   MENDEL_CHECK(bound > 0);
-  const uint64_t limit =
-      -bound % bound;  // 2^64 mod bound: values under it would be over-represented
+  // 2^64 mod bound: values under it would be over-represented.
+  const uint64_t limit = -bound % bound;
   uint64_t value = Next();
   while (value < limit) value = Next();
   return value % bound;

@@ -19,7 +19,7 @@ struct ConvLayer {
   Attributes attrs;
   std::string models;  ///< that have it, each once
   int places = 0;
-  double flops = 0;  ///< of one image
+  double flops = 0;  ///< flops of one image
 };
 
 /// Convolutions of f32 with stored weights of the ONNX files, unlike in shapes or attributes; those

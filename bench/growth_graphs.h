@@ -11,7 +11,7 @@ namespace mendel {
 Graph RepeatedBlocks(int blocks);
 /// The same with another number of channels inside each block, so that no two are alike.
 Graph DifferentBlocks(int blocks);
-/// An encoder of so many layers: attention of `width` / 32 heads over 32 tokens, and two products
+/// An encoder of `layers` layers: attention of `width` / 32 heads over 32 tokens, and two products
 /// with GELU between them.
 Graph BertLike(int layers, int64_t width);
 

@@ -141,7 +141,7 @@ struct OperatorCase {
   std::string_view network, op;
   std::vector<Shape> inputs;
   Attributes attrs;
-  std::string_view description = "";  ///< of the attributes
+  std::string_view description = "";  ///< description of the attributes
 };
 
 Attributes Resized(Shape from, double scale, std::string_view mode) {

@@ -30,7 +30,7 @@ struct RunSeconds {
 };
 
 struct Contender {
-  std::string name;  ///< of the algorithm; of a default, its kernels
+  std::string name;  ///< name of the algorithm; of a default, its kernels
   std::string kernels;
   Numerics numerics = Numerics::kDefault;  ///< the strictest class that offers it
   bool own = false;

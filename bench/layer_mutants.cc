@@ -48,7 +48,7 @@ struct Options {
   int threads = 1;
   double seconds = 600;
   size_t layers = 100000;
-  size_t samples = 1;  // of each rule
+  size_t samples = 1;  // samples of each rule
   std::string rows;
   bool each = false;
   std::vector<std::string> models;

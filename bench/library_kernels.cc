@@ -106,7 +106,7 @@ struct Call {
   std::vector<Tensor> held;  ///< that arguments point into
   dnnl::stream stream{cpu::Engine()};
   int threads = 1;
-  TensorType type;  ///< of the output
+  TensorType type;  ///< type of the output
 
   double Run() {
     const cpu::ThreadScope scope(threads);

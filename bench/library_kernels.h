@@ -18,7 +18,7 @@ namespace mendel {
 struct LibraryKernel {
   std::string name;                             ///< implementation and layout
   std::function<absl::StatusOr<double>()> run;  ///< seconds of one run
-  std::function<Tensor()> output;               ///< of the last run, row-major
+  std::function<Tensor()> output;               ///< output of the last run, row-major
 };
 
 /// For a graph of one node beside its inputs and constants: the node by oneDNN with values

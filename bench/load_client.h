@@ -21,7 +21,7 @@ struct LoadShare {
 };
 
 struct LoadResult {
-  std::map<std::string, std::vector<double>> seconds;  ///< of calls, by name
+  std::map<std::string, std::vector<double>> seconds;  ///< seconds of calls, by name
   std::map<std::string, int> acknowledged;             ///< job name -> number
   std::vector<std::string> errors;
 };

@@ -12,8 +12,8 @@
 namespace mendel {
 namespace {
 
-constexpr int kChains =
-    12;  // independent sums: more than latency times units of any core, and they fit the registers
+// Independent sums: more than latency times units of any core, and they fit the registers.
+constexpr int kChains = 12;
 constexpr int64_t kSteps = 200'000;
 constexpr int kRuns = 40, kPasses = 5;        // short runs: between other work, one is undisturbed
 constexpr size_t kBytes = size_t{512} << 20;  // beyond last-level caches

@@ -6,8 +6,8 @@
 namespace mendel {
 
 struct MachinePeak {
-  double flops =
-      0;  ///< f32 operations a second: fused multiply-adds on registers alone, each counted as two
+  /// f32 operations a second: fused multiply-adds on registers alone, each counted as two.
+  double flops = 0;
   double bytes = 0;  ///< bytes a second read from memory that no cache holds
 };
 

@@ -11,7 +11,7 @@ struct ProcessFacts {
   int64_t resident_kib = 0;
   int64_t anonymous_kib = 0;
   int64_t threads = 0;
-  double cpu_seconds = 0;  ///< of the process itself, without its children
+  double cpu_seconds = 0;  ///< cpu seconds of the process itself, without its children
   double heap_bytes = 0;   ///< allocated and not freed (metric process_heap_bytes)
 };
 

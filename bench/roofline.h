@@ -12,10 +12,10 @@
 namespace mendel {
 
 struct Roofline {
-  double arithmetic_seconds =
-      0;  ///< multiplications and their additions, at the peak of `threads` cores
-  double memory_seconds =
-      0;  ///< packed weights from memory: a network's weights do not stay in caches from run to run
+  /// Multiplications and their additions, at the peak of `threads` cores.
+  double arithmetic_seconds = 0;
+  /// Packed weights from memory: a network's weights do not stay in caches from run to run.
+  double memory_seconds = 0;
   double Seconds() const {
     return arithmetic_seconds > memory_seconds ? arithmetic_seconds : memory_seconds;
   }

@@ -29,7 +29,7 @@ struct StoppedAnswer {
 };
 
 struct Limits {
-  double seconds = 0;        ///< of wall time from now on
+  double seconds = 0;        ///< seconds of wall time from now on
   int64_t memory_bytes = 0;  ///< of private memory
 };
 

@@ -12,7 +12,7 @@ struct Machine {
   int cpus = 0;              ///< logical CPUs this process may run on
   int cores = 0;             ///< physical cores among them
   int64_t memory_bytes = 0;  ///< physical memory
-  int64_t memory_limit = 0;  ///< of the control group; 0: none
+  int64_t memory_limit = 0;  ///< memory limit of the control group; 0: none
 };
 
 Machine ThisMachine();

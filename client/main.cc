@@ -123,7 +123,7 @@ int main(int argc, char** argv) {
   const std::string_view name = argc > 0 ? argv[0] : "";
   std::string serve = "serve";
   if (name.substr(name.rfind('/') + 1) == "mendeld") words.insert(words.begin() + 1, serve.data());
-  // Old name, kept for one version.
+  // `mendel refit` is the old name of `mendel rebind`, kept for version 0.1.
   std::string rebind = "rebind";
   if (words.size() > 1 && std::string_view(words[1]) == "refit") words[1] = rebind.data();
   return mendel::Main(static_cast<int>(words.size()), words.data());

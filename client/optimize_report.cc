@@ -63,7 +63,7 @@ void ReportOptimized(const OptimizeResult& result, const std::string& method, Co
                      {"proposed", counters.proposed()},
                      {"screened_out", counters.screened_out()},
                      {"partial", counters.partial()},
-                     // Old name, kept for one version.
+                     // The key keeps its old name for version 0.1: `corrected` replaces it.
                      {"mended", counters.mended()},
                      {"measured", counters.measured()},
                      {"chosen", counters.chosen()},

@@ -65,7 +65,8 @@ void ReportMutant(const plan::AppliedMutant& mutant, Context& context) {
       context.Line(Cat("    box ", BoxText(box)));
       corrected["boxes"].push_back(BoxText(box));
     }
-    // Old name, kept for one version.
+    // These keys keep their old names for version 0.1: `correction`, `corrected_where` and
+    // `corrected` replace them.
     fact["mending"] = mutant.mending();
     fact["mended_where"] = PlaceOf(mutant.mending());
     fact["mended"].push_back(std::move(corrected));

@@ -1,7 +1,7 @@
 // Progress of long work for a program that watches: `--progress-fd N`, one JSON object a line on a
 // descriptor that the caller opened.
 //
-//   {"phase":"search","detail":"conv_merge","candidates":12,"candidates_per_second":3.5,"best_speedup":1.2,"seconds_left":41.0}
+//   {"phase":"search","detail":"merge_convs","candidates":12,"candidates_per_second":3.5,"best_speedup":1.2,"seconds_left":41.0}
 //   {"phase":"import","warnings":["..."]}
 //
 // Members that a phase does not have are absent. A new phase and warnings are reported at once, the

@@ -38,7 +38,7 @@ std::string WorkWord(const v1::JobSpec& spec) {
     case v1::JobSpec::kComparePair:
       return "compare";
     case v1::JobSpec::kRefitPlan:
-      // Old name, kept for one version.
+      // The API's word keeps its old name for version 0.1: `rebind` replaces it.
       return "refit";
     case v1::JobSpec::WORK_NOT_SET:
       break;

@@ -8,7 +8,7 @@
 namespace mendel {
 namespace {
 
-/// Larger positions are not tried: models hold many numbers that are no positions.
+/// Larger positions are not tried: most large numbers in models are no positions.
 constexpr int64_t kLargestPosition = 512;
 constexpr size_t kMostPositions = 6;
 /// Sizes are powers of different primes, so that no dimension is a multiple of another.

@@ -160,7 +160,7 @@ Json VerdictJson(const PairVerdict& verdict) {
                {"witness", FirstWitness(verdict)},
                {"earliest", std::move(earliest)},
                {"weights", std::move(differing)},
-               // Old name, kept for one version.
+               // The key keeps its old name for version 0.1: `axioms` replaces it.
                {"facts", report.axioms},
                {"refit", RefitJson(verdict)},
                {"notes", verdict.notes}};

@@ -28,7 +28,7 @@
 namespace mendel {
 namespace {
 
-/// Time limit of a comparison of small models.
+/// Time limit of a comparison of small models; larger models get more.
 constexpr double kLeastSeconds = 60;
 
 using Names = std::map<std::string, std::string>;
@@ -197,9 +197,9 @@ CompareOptions ComparisonOf(const PairOptions& options, const Deadline& deadline
   return compare;
 }
 
-/// Folded constants explain a "no" better than a witness of rounding does. If every stored
-/// element is the folded one, folding may have been exact: `last` reports that no proof
-/// succeeded.
+/// Tries whether folded constants explain the difference, which says more than a witness of
+/// rounding. If no element differs after refit, folding may have been exact: this answer is used
+/// only when `last` is set, after all proofs have failed.
 absl::StatusOr<bool> TryRefit(const Graph& a, const Graph& b, const VerifierOptions& verifier,
                               bool last, PairVerdict& verdict) {
   if (!verdict.refit.has_value()) {
@@ -271,6 +271,7 @@ absl::Status CompareAtSizes(const PairOptions& options, const Deadline& deadline
     if (absl::IsInvalidArgument(loaded.status()) || absl::IsUnimplemented(loaded.status()))
       continue;  // no program of this size
     MENDEL_RETURN_IF_ERROR(loaded.status());
+    // The first four sizes do not depend on the programs; positions in them give the others.
     if (k + 1 == 4) trials = TellingSizes(open, {pair.a, pair.b, loaded->a, loaded->b});
     std::vector<Sizes> proven = std::move(verdict.sizes);
     const bool refitted = VerdictWord(verdict) != "equivalent";

@@ -29,7 +29,7 @@ struct PairOptions {
   std::optional<std::string_view> b_bytes = {};
   ModelOptions import;
   std::vector<std::string> names;    ///< "a=b": A's name and B's
-  std::vector<std::string> outputs;  ///< of A; empty: all
+  std::vector<std::string> outputs;  ///< outputs of A; empty: all
   WeightMode weights = WeightMode::kExact;
   int tests = 1;
   uint64_t seed = 1;

@@ -141,7 +141,7 @@ absl::StatusOr<Graph> PatchBefore(const Graph& mutant, ValueId inner, const Grap
 
 absl::StatusOr<CorrectedMutant> AtEnd(const Graph& original, const Graph& mutant,
                                       const VerifierReport& report, double max_share) {
-  MENDEL_RETURN_IF_ERROR(CheckMendable(original, mutant, report, max_share));
+  MENDEL_RETURN_IF_ERROR(CheckCorrectable(original, mutant, report, max_share));
   if (mutant.outputs().size() != 1) return NotAtEnd("several outputs");
   if (report.outputs[0].wrong.empty()) return NotAtEnd("nothing is wrong");
   const std::vector<int32_t> views = LastViews(mutant);

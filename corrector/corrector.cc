@@ -106,15 +106,15 @@ std::string_view CorrectionName(CorrectionKind correction) {
   return "";
 }
 
-absl::Status CheckMendable(const Graph& original, const Graph& mutant, const VerifierReport& report,
-                           double max_share) {
+absl::Status CheckCorrectable(const Graph& original, const Graph& mutant,
+                              const VerifierReport& report, double max_share) {
   MENDEL_RETURN_IF_ERROR(CheckMatch(original, mutant, report));
   return CheckShare(report, max_share);
 }
 
 absl::StatusOr<CorrectedMutant> Recompute(const Graph& original, const Graph& mutant,
                                           const VerifierReport& report, double max_share) {
-  MENDEL_RETURN_IF_ERROR(CheckMendable(original, mutant, report, max_share));
+  MENDEL_RETURN_IF_ERROR(CheckCorrectable(original, mutant, report, max_share));
   CorrectedMutant result;
   for (size_t k = 0; k < report.outputs.size(); ++k) {
     result.boxes.push_back(

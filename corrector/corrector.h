@@ -30,21 +30,20 @@ struct CorrectedMutant {
 
 /// FailedPrecondition when the boxes cover more than `max_share` of some output or are too many
 /// (not worth correcting); InvalidArgument when the three do not belong together.
-absl::Status CheckMendable(const Graph& original, const Graph& mutant, const VerifierReport& report,
-                           double max_share);
+absl::Status CheckCorrectable(const Graph& original, const Graph& mutant,
+                              const VerifierReport& report, double max_share);
 
 /// Recompute: the original program, restricted to a wrong box, computes every such box of every
-/// output. The result is patched over the mutant's output. Errors as CheckMendable.
+/// output. The result is patched over the mutant's output. Errors as CheckCorrectable.
 absl::StatusOr<CorrectedMutant> Recompute(const Graph& original, const Graph& mutant,
                                           const VerifierReport& report, double max_share);
 
-/// Difference: a wrong box is the mutant's result before any elementwise operator, plus the
-/// convolution of the reads of the original only, minus that of the reads of the mutant only
-/// (the rows over a seam). The elementwise operators follow, over the whole. Both programs must
-/// be one convolution with the same weights, the mutant's between views. Errors as
-/// CheckMendable, and FailedPrecondition "no difference: ..." for other programs (a chain is not
-/// linear in what one of its convolutions reads). Wrong boxes that need two kinds of correction
-/// are cut.
+/// Difference: a wrong box is computed, before any elementwise operator, as
+///     mutant + (sum of taps read by the original only) - (sum of taps read by the mutant only)
+/// (the rows over a seam). The elementwise operators follow, over the whole. Both programs must be
+/// one convolution with the same weights, the mutant's between views. Errors as CheckCorrectable,
+/// and FailedPrecondition "no difference: ..." for other programs: a chain is not linear in what
+/// one of its convolutions reads. Wrong boxes that need two kinds of correction are cut.
 absl::StatusOr<CorrectedMutant> Difference(const Graph& original, const Graph& mutant,
                                            const VerifierReport& report, double max_share);
 
@@ -59,7 +58,7 @@ absl::StatusOr<CorrectedMutant> Inside(const Graph& original, const Graph& mutan
 
 /// At the end of the mutant, in its last layout change: the original program computes wrong
 /// boxes. They are written over the value that the mutant's last views move, in place. This is
-/// for all programs that end with views: chains and stripes too. Errors as CheckMendable, and
+/// for all programs that end with views: chains and stripes too. Errors as CheckCorrectable, and
 /// FailedPrecondition "not at the end: ..." where a box consists of more than 256 pieces
 /// there.
 absl::StatusOr<CorrectedMutant> AtEnd(const Graph& original, const Graph& mutant,

@@ -227,7 +227,7 @@ absl::StatusOr<std::vector<CorrectedBox>> CompareBoxes(const LinearProgram& f,
 absl::StatusOr<CorrectedMutant> AddTerms(const Graph& original, const Graph& mutant,
                                          const VerifierReport& report, double max_share,
                                          bool in_tail) {
-  MENDEL_RETURN_IF_ERROR(CheckMendable(original, mutant, report, max_share));
+  MENDEL_RETURN_IF_ERROR(CheckCorrectable(original, mutant, report, max_share));
   MENDEL_ASSIGN_OR_RETURN(const LinearProgram f, AnalyzeLinear(original));
   MENDEL_ASSIGN_OR_RETURN(const LinearProgram g, AnalyzeLinear(mutant));
   MENDEL_RETURN_IF_ERROR(CheckAlike(original, f, mutant, g));

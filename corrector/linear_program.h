@@ -18,7 +18,7 @@ struct LinearProgram {
   int32_t conv = -1;
   int32_t input = -1;            ///< the Input node that the convolution reads
   std::vector<int32_t> tail;     ///< elementwise operators after it, in order
-  std::vector<Window> windows;   ///< of the convolution, spatial dimensions
+  std::vector<Window> windows;   ///< windows of the convolution, spatial dimensions
   Shape source;                  ///< extents of the input
   Shape conv_in, conv_out, out;  ///< extents
   /// For image and spatial position of the convolution's input, row-major: the input's position in

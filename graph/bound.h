@@ -1,5 +1,5 @@
 // Degree and coefficient bounds of the rational functions that values are (docs/verification.md,
-// "the bound").
+// "The bound").
 #ifndef MENDEL_GRAPH_BOUND_H_
 #define MENDEL_GRAPH_BOUND_H_
 

@@ -144,7 +144,7 @@ class Unroller {
 
   const int64_t most_steps_;
   GraphBuilder builder_;
-  std::vector<int32_t> origins_;  ///< of the builder's nodes
+  std::vector<int32_t> origins_;  ///< origins of the builder's nodes
   int32_t origin_ = 0;            ///< of the next ones
 };
 

@@ -8,8 +8,8 @@
 namespace mendel {
 namespace {
 
-constexpr int64_t kMaxCells =
-    64;  // more are not worth their nodes: the whole group of dimensions is taken then
+// More are not worth their nodes; the whole group of dimensions is then taken.
+constexpr int64_t kMaxCells = 64;
 
 /// A consecutive range of one dimension of the view that is a box over the dimension's factors.
 struct Range {

@@ -29,12 +29,11 @@ enum class FactorBlocks : int64_t { kOutputs = 0, kInputs = 1, kGroups = 2 };
 struct ConvFactoring {
   FactorBlocks blocks = FactorBlocks::kGroups;
   std::vector<bool> along;  ///< an entry a spatial dimension
-  int64_t group = 1, outputs = 0,
-          inputs = 0;  ///< of the convolution; channels are those of a group
+  /// Groups of the convolution, and channels of a group.
+  int64_t group = 1, outputs = 0, inputs = 0;
   int64_t count = 0, block_outputs = 0, block_inputs = 0;  ///< blocks, channels of a block
-  double before = 0,
-         after_one =
-             0;  ///< products of numbers an output position, and those after where the rank is 1
+  /// Products of numbers an output position: before, and after if the rank is 1.
+  double before = 0, after_one = 0;
 
   double After(size_t rank) const { return static_cast<double>(rank) * after_one; }
 };

@@ -89,8 +89,8 @@ TEST(FactorExactly, RefusesWhatIsNoProduct) {
   StoredMatrix matrix = Product(Integers(rng, 30, 4, 3), right);
   EXPECT_FALSE(FactorExactly(matrix, 3).has_value()) << "rank 4";
   ASSERT_TRUE(FactorExactly(matrix, 5).has_value());
-  matrix.values[431] =
-      std::nextafterf(static_cast<float>(matrix.values[431]), 100.0f);  // rank 5, no short factors
+  // Rank 5, no short factors.
+  matrix.values[431] = std::nextafterf(static_cast<float>(matrix.values[431]), 100.0f);
   const auto touched = FactorExactly(matrix, 5);
   if (touched.has_value()) ExpectFactors(matrix, *touched);
   EXPECT_FALSE(FactorExactly(matrix, 4).has_value()) << "one bit of one element";

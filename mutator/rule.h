@@ -56,8 +56,8 @@ struct Rule {
   /// inputs and outputs. FailedPrecondition when the match turns out not to apply.
   absl::StatusOr<Graph> (*apply)(const Graph& subprogram, const Match& match) = nullptr;
   /// Partial rules: boxes of each output of the extracted subprogram in which its mutant may
-  /// differ, exactly those where it does for generic weights (they may overlap). Null: not
-  /// predicted. Only the verifier's boxes are ever corrected.
+  /// differ, exactly those where it does for generic weights (they may overlap). Null for exact
+  /// rules. Only the verifier's boxes are ever corrected.
   absl::StatusOr<std::vector<std::vector<Box>>> (*wrong)(const Graph& subprogram,
                                                          const Match& match) = nullptr;
   /// A random small graph on which the rule matches somewhere; for the registry-driven conformance

@@ -16,7 +16,7 @@ struct RegionSample {
   Shape input;
   Shape kernel;
   int64_t dilation = 1;
-  int64_t first_stride = 1;  ///< of the first convolution
+  int64_t first_stride = 1;  ///< first stride of the first convolution
   int links = 1;
   bool padded = true;    ///< pads that keep space
   bool residual = true;  ///< at random: the result of the first link is added behind the last

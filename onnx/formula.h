@@ -46,7 +46,7 @@ class Formula {
   ValueId Cast(ValueId value, DType dtype);
   ValueId Reshape(ValueId value, Shape shape);
   ValueId Transpose(ValueId value, Ints perm);
-  /// With the last two dimensions exchanged.
+  /// Exchanges the last two dimensions.
   ValueId Transposed(ValueId value);
   ValueId Expand(ValueId value, Shape shape);
   /// Positions [begin, end) along `axis`.

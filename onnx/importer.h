@@ -25,8 +25,8 @@ namespace mendel {
 /// caller of a function left out, or something that does not exist.
 struct NamedValue {
   std::optional<ValueId> value;
-  const onnx::TensorProto* initializer =
-      nullptr;          ///< not decoded before it is read, so that unused ones may be of any dtype
+  /// Not decoded before it is read, so that unused ones may be of any dtype.
+  const onnx::TensorProto* initializer = nullptr;
   std::string missing;  ///< why the value does not exist, when something reads it
   bool absent = false;
 };
@@ -44,7 +44,7 @@ struct Frame {
   /// null in the main graph.
   const std::map<std::string, const onnx::AttributeProto*>* arguments = nullptr;
   std::string prefix;  ///< before node and symbol names, ends in '/' when not empty
-  int depth = 0;       ///< of nested calls and branches
+  int depth = 0;       ///< depth of nested calls and branches
 };
 
 /// The body of a loop, and the values around it that its last inputs stand for.

@@ -16,7 +16,7 @@ namespace mendel {
 
 struct DeclaredDimension {
   int64_t size = -1;  ///< negative: not fixed
-  std::string name;   ///< of a symbolic dimension; may be empty
+  std::string name;   ///< name of a symbolic dimension; may be empty
 };
 
 struct DeclaredValue {

@@ -79,7 +79,7 @@ class Hoist {
   std::vector<std::vector<ValueId>> outer_;  ///< by node: its values around the loop, if it has any
   std::vector<std::vector<ValueId>> inner_;  ///< by node: its values in the new body
   GraphBuilder result_;
-  std::map<ValueId, ValueId> inputs_;  ///< of the new body, by value around it
+  std::map<ValueId, ValueId> inputs_;  ///< inputs of the new body, by value around it
   std::vector<ValueId> invariants_;
 };
 

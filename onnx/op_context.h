@@ -128,7 +128,7 @@ class OpContext {
 };
 
 struct OpImport {
-  std::string_view name;  ///< of the operator; "DOMAIN.NAME" outside the standard domain
+  std::string_view name;  ///< name of the operator; "DOMAIN.NAME" outside the standard domain
   int min_inputs = 0;
   int max_inputs = 0;  ///< kVariadic when unlimited
   absl::Status (*import)(OpContext& op) = nullptr;

@@ -25,7 +25,7 @@ absl::StatusOr<WeightMode> FromProto(plan::WeightsMode mode) {
 
 plan::CertificateProto ToProto(const Certificate& certificate) {
   plan::CertificateProto proto;
-  // Old name, kept for one version.
+  // judge_version is the stored name of the verifier's version (plan.proto).
   proto.set_judge_version(certificate.verifier_version);
   proto.set_original_hash(certificate.original_hash);
   proto.set_plan_hash(certificate.plan_hash);
@@ -56,7 +56,7 @@ absl::StatusOr<Certificate> FromProto(const plan::CertificateProto& proto) {
   if (!finite || !counts || proto.draws_size() > kMaxDraws)
     return InvalidInput("damaged certificate: a number is out of range");
   Certificate certificate;
-  // Old name, kept for one version.
+  // judge_version is the stored name of the verifier's version (plan.proto).
   certificate.verifier_version = proto.judge_version();
   certificate.original_hash = proto.original_hash();
   certificate.plan_hash = proto.plan_hash();

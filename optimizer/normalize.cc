@@ -61,8 +61,7 @@ absl::StatusOr<std::optional<Replacement>> ReplacementAt(const Graph& graph, con
   return Replacement{std::move(mutant->place), std::move(mutant->mutant)};
 }
 
-/// `graph` after `rule` was applied wherever places do not overlap; nothing where it applies
-/// nowhere.
+/// `graph` after `rule` was applied wherever places do not overlap; nullopt if it applies nowhere.
 absl::StatusOr<std::optional<Graph>> ApplyOnce(const Graph& graph, const Rule& rule, Screen& screen,
                                                std::set<std::string>& faults,
                                                const Deadline& deadline) {

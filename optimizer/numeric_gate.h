@@ -1,5 +1,5 @@
-// The numeric gate (docs/verification.md, section 7): baseline and plan in their own precision
-// against float64.
+// The numeric gate compares baseline and plan, in their own precision, with float64
+// (docs/verification.md, "The numeric gate").
 #ifndef MENDEL_OPTIMIZER_NUMERIC_GATE_H_
 #define MENDEL_OPTIMIZER_NUMERIC_GATE_H_
 

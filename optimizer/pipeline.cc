@@ -36,7 +36,7 @@ auto Timed(const std::string& phase, const OptimizeOptions& options, OptimizeRes
 
 std::string CertificateKey(const Graph& original, const Graph& plan,
                            const VerifierOptions& options) {
-  // Old name, kept for one version.
+  // "judge" is the verifier's old name: a new key would make stored results invalid.
   return Sha256Hex(Cat("judge ", kVerifierVersion, " target ", options.target_log2, " weights ",
                        static_cast<int>(options.weights), " ", GraphHash(original, options.weights),
                        " ", GraphHash(plan, options.weights)));

@@ -133,8 +133,8 @@ class Backend {
   /// Everything that stored measurements depend on: device, instruction set, library versions.
   /// Stable across processes.
   virtual std::string Identity() const = 0;
-  /// While the result lives, compilations keep what they compute of weights for each other. Null
-  /// where the backend keeps nothing. Any thread.
+  /// Compilations share folded weights as long as the returned handle lives. Null if the backend
+  /// shares none. Any thread.
   virtual std::shared_ptr<void> KeepWeights() const { return nullptr; }
   /// Instruction set in short, for people; "" where there is none.
   virtual std::string Isa() const { return ""; }

@@ -19,8 +19,8 @@ namespace mendel {
 struct KernelEstimate {
   std::string device;        ///< e.g. "H100"
   std::string architecture;  ///< e.g. "sm_90"
-  double kernel_seconds =
-      0;  ///< by roofline of published figures, the launch included; not measured
+  /// By roofline of published figures, the launch included; not measured.
+  double kernel_seconds = 0;
   double mutant_seconds = 0;  ///< of the mutant that the kernel corrects, likewise
   /// Properties of the compiled text, if a compiler was found: `registers` per thread (0: not
   /// compiled), bytes spilled, and the share of a multiprocessor's threads that can be resident.
@@ -35,15 +35,15 @@ struct KernelText {
   int32_t node = -1;                      ///< the Patch whose boxes it corrects
   std::string mutant;                     ///< its name
   int64_t boxes = 0;                      ///< that one launch computes
-  int64_t blocks = 0;                     ///< of the launch
+  int64_t blocks = 0;                     ///< blocks of the launch
   int64_t threads = 0;                    ///< a block
   int64_t shared = 0;                     ///< bytes of shared memory a block
   std::vector<KernelEstimate> estimates;  ///< an entry a known device, when they were requested
 };
 
 struct KernelWriterOptions {
-  bool channels_last =
-      false;  ///< the layout that the activations have on the device; else channels first
+  /// The layout that the activations have on the device; else channels first.
+  bool channels_last = false;
   bool estimates = false;  ///< compiles the texts where a compiler is found: seconds a kernel
 };
 
@@ -65,7 +65,7 @@ class KernelWriter {
                                             const KernelWriterOptions& options) const = 0;
 };
 
-/// By name, sorted.
+/// All writers, sorted by name.
 std::span<const KernelWriter* const> AllKernelWriters();
 /// Null when there is none of this name.
 const KernelWriter* FindKernelWriter(std::string_view name);

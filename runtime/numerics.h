@@ -18,7 +18,7 @@ namespace mendel {
 /// quantized operands are sums of integers, exact, and are scaled afterwards. A result that is
 /// quantized may flip by one step where that rounding and the model's meet.
 enum class Numerics { kStrict, kDefault, kInt8, kHigh, kTf32, kF16, kBf16 };
-/// From the strictest to the laxest.
+/// All classes, from the strictest to the laxest.
 inline constexpr Numerics kAllNumerics[] = {Numerics::kStrict, Numerics::kDefault, Numerics::kInt8,
                                             Numerics::kHigh,   Numerics::kTf32,    Numerics::kF16,
                                             Numerics::kBf16};

@@ -45,8 +45,8 @@ struct HttpResponse {
   int code = 200;
   std::string type = "text/plain; charset=utf-8";
   std::string body;
-  std::vector<std::pair<std::string, std::string>> headers =
-      {};  ///< more than those that every answer has; no line breaks
+  /// More than those that every answer has; no line breaks.
+  std::vector<std::pair<std::string, std::string>> headers = {};
   std::shared_ptr<HttpBody> stream = nullptr;  ///< instead of `body`
 };
 

@@ -17,7 +17,7 @@
 namespace mendel {
 namespace {
 
-/// At least so many pairs are proven equal.
+/// The least number of pairs that must be proven equal.
 constexpr int kLeastEquivalent = 104;
 
 std::string Message(const absl::Status& status) {

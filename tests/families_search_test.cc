@@ -40,7 +40,7 @@ absl::StatusOr<OptimizeResult> Found(const Graph& graph, Machine machine, Search
   return Optimize(graph, options, *cache);
 }
 
-/// The machine on which a rule is worth its while; nothing for rules of the normalizer.
+/// The machine on which a rule is worth its while; nullopt for rules of the normalizer.
 std::optional<Machine> MachineFor(std::string_view rule) {
   static const std::map<std::string_view, Machine> kMachines = {
       {"add_kernels", Machine::kLaunches},

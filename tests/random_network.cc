@@ -78,7 +78,7 @@ class NetworkGrower {
                              weight ? Cat("w", constants_++) : "");
   }
 
-  /// `value` cut and reshaped to `type`, or nothing where that cannot be.
+  /// `value` cut and reshaped to `type`, or nullopt if that cannot be.
   std::optional<ValueId> Adapted(ValueId value, const TensorType& type) {
     const TensorType have = builder_.type(value);
     if (have == type) return value;

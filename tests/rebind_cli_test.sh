@@ -18,7 +18,7 @@ expect 0 '^equivalent' "$mendel" verify new.plan --model one_weight.onnx
 expect 1 'other weights' "$mendel" verify new.plan --model net.onnx
 expect 0 '"bound_log2"' "$mendel" rebind net.plan --model one_weight.onnx -o new.plan --json
 expect 0 '^equivalent' "$mendel" verify new.plan --model one_weight.onnx --fresh
-# Old name, kept for one version.
+# `mendel refit` is the old name of `mendel rebind`, kept for version 0.1.
 expect 0 'weights +2 tensors' "$mendel" refit net.plan --model one_weight.onnx -o new.plan
 
 # A plan for a GPU that is not here: gated again as it was when it was made, and as unmeasured as before.

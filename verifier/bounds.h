@@ -46,8 +46,8 @@ struct SegmentBound {
   double denominators = 0;  ///< degree of all denominators
   bool has_root_of_two = false;
 
-  /// Adds a value of one of the cones, of which one element of the claim needs so many elements, or
-  /// all.
+  /// Adds a value of one of the cones, of which one element of the claim needs `needed` elements,
+  /// or all.
   void AddToCone(const ValueBound& value, double needed = std::numeric_limits<double>::infinity());
   /// To be called last: the difference of the two values themselves.
   void Compare(const Bound& a, const Bound& b);

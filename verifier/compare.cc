@@ -42,7 +42,8 @@ constexpr double kFirstWitnessShare = 0.6;
 constexpr double kOnlyWitnessShare = 0.85;
 /// Weights that are farther apart are not one weight folded in two ways.
 constexpr double kMostUlpsOfFolding = 1e4;
-/// An output of so few elements costs little more than one of them, behind so much work.
+/// Behind at least kCostlyFlops of work, an output of up to kFewElements costs little more than one
+/// element.
 constexpr int64_t kFewElements = 4096;
 constexpr double kCostlyFlops = 1e9;
 /// Boxes for which a witness is sought.
@@ -266,7 +267,7 @@ class Comparison {
   }
 
   absl::Status DivergeByAxioms(DivergenceSearch& search, Divergence& found) {
-    // No axiom makes values equal that differ so much.
+    // No axiom makes values equal that are this far apart.
     if (look_.all_apart || look_.only_weights_differ ||
         look_.elements_far_apart >= TotalDiffering(found))
       return absl::OkStatus();
@@ -413,9 +414,9 @@ class Comparison {
   Graph formal_b_;
   bool answered_ = false;
   FirstLook look_;
-  std::optional<Witness> first_witness_;  ///< of look_'s suspect
-  bool undecided_ =
-      false;  ///< the verifier does not even know whether the programs differ formally
+  std::optional<Witness> first_witness_;  ///< first witness of look_'s suspect
+  /// The verifier does not even know whether the programs differ formally.
+  bool undecided_ = false;
   CompareReport report_;
 };
 

@@ -142,11 +142,11 @@ absl::StatusOr<Divergence> DivergenceSearch::Evaluate(const Graph& a, const Grap
   return FindDivergence(a, b, draw, weights_, deadline_);
 }
 
-absl::StatusOr<Divergence> DivergenceSearch::Glance(const Graph& a, const Graph& b) {
+absl::StatusOr<Divergence> DivergenceSearch::UnderSmallPrime(const Graph& a, const Graph& b) {
   return Evaluate(a, b, SelectionDraw({seed_, 0}));
 }
 
-absl::StatusOr<Divergence> DivergenceSearch::Look(const Graph& a, const Graph& b) {
+absl::StatusOr<Divergence> DivergenceSearch::UnderLargePrime(const Graph& a, const Graph& b) {
   Rng rng(seed_);
   return WithRedraws([&](int) { return Evaluate(a, b, SeededDraw(rng)); });
 }
@@ -155,17 +155,17 @@ absl::StatusOr<Divergence> DivergenceSearch::Find(const Graph& a, const Graph& b
   int64_t elements = 0;
   for (const GraphOutput& output : a.outputs()) elements += NumElements(a.type(output.value));
   // Values that differ modulo a small prime differ, at a sixth of the cost.
-  absl::StatusOr<Divergence> seen = Glance(a, b);
-  return seen.ok() && TotalDiffering(*seen) == elements ? std::move(seen) : Look(a, b);
+  absl::StatusOr<Divergence> seen = UnderSmallPrime(a, b);
+  return seen.ok() && TotalDiffering(*seen) == elements ? std::move(seen) : UnderLargePrime(a, b);
 }
 
 absl::StatusOr<std::optional<Divergence>> DivergenceSearch::FindFewer(const Graph& a,
                                                                       const Graph& b,
                                                                       int64_t limit) {
   if (limit <= 0) return std::nullopt;
-  const absl::StatusOr<Divergence> seen = Glance(a, b);
+  const absl::StatusOr<Divergence> seen = UnderSmallPrime(a, b);
   if (seen.ok() && TotalDiffering(*seen) >= limit) return std::nullopt;
-  MENDEL_ASSIGN_OR_RETURN(Divergence found, Look(a, b));
+  MENDEL_ASSIGN_OR_RETURN(Divergence found, UnderLargePrime(a, b));
   if (TotalDiffering(found) >= limit) return std::nullopt;
   return found;
 }

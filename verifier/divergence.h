@@ -16,19 +16,21 @@
 namespace mendel {
 
 struct Divergence {
-  /// An output: elements that differ in this draw. They differ formally; others may.
+  /// By output: the number of elements that differ in this draw. These certainly differ formally;
+  /// others may differ, too.
   std::vector<int64_t> differing;
-  /// Tensors of A, in its order, that no tensor of B equals element for element (up to a view)
-  /// while every operand is equalled, and from which tensors without an equal lead to a differing
-  /// output.
+  /// The earliest tensors of A, in its order, that have no equal tensor in B (up to a view)
+  /// although all of their operands have one. Only those that a differing output depends on are
+  /// listed.
   std::vector<DivergentTensor> earliest;
 };
 
-/// Inputs and outputs are matched by name. Aborted: a zero denominator; DeadlineExceeded.
+/// Inputs and outputs are matched by name. Returns Aborted if a denominator is zero in this draw,
+/// and DeadlineExceeded.
 absl::StatusOr<Divergence> FindDivergence(const Graph& a, const Graph& b, const Draw& draw,
                                           WeightMode weights, const Deadline& deadline);
 
-/// Divergences of pairs of programs with the same outputs, each at the least price. Not
+/// Finds divergences of pairs of programs with the same outputs by the cheapest draws. Not
 /// thread-safe.
 class DivergenceSearch {
  public:
@@ -37,8 +39,8 @@ class DivergenceSearch {
 
   /// Evaluates under a small prime, and under a large one where some elements do not differ there.
   absl::StatusOr<Divergence> Find(const Graph& a, const Graph& b);
-  /// The same where fewer than `limit` elements differ; nothing as soon as it is known that there
-  /// are as many.
+  /// The same if fewer than `limit` elements differ. Returns nullopt as soon as `limit` differing
+  /// elements are known.
   absl::StatusOr<std::optional<Divergence>> FindFewer(const Graph& a, const Graph& b,
                                                       int64_t limit);
   /// Evaluations of both programs so far.
@@ -46,9 +48,8 @@ class DivergenceSearch {
 
  private:
   absl::StatusOr<Divergence> Evaluate(const Graph& a, const Graph& b, const Draw& draw);
-  /// Under the small prime.
-  absl::StatusOr<Divergence> Glance(const Graph& a, const Graph& b);
-  absl::StatusOr<Divergence> Look(const Graph& a, const Graph& b);
+  absl::StatusOr<Divergence> UnderSmallPrime(const Graph& a, const Graph& b);
+  absl::StatusOr<Divergence> UnderLargePrime(const Graph& a, const Graph& b);
 
   WeightMode weights_;
   uint64_t seed_;

@@ -82,7 +82,7 @@ class ValueWalk {
   const InputNaming naming_;
   const ValueVisitor& visit_;
   std::vector<std::vector<FieldValue>> values_;
-  std::vector<int64_t> reads_;  // of all outputs of a node together
+  std::vector<int64_t> reads_;  // reads of all outputs of a node together
   std::set<int32_t> drawn_;
 };
 

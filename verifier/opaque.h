@@ -1,5 +1,5 @@
-// Oracles of operators whose arithmetic the field cannot follow (docs/verification.md, section 4):
-// run-time integers, sorting, indices that are data.
+// Oracles of operators whose arithmetic the field cannot follow: run-time integers, sorting,
+// indices that are data (docs/verification.md, "How it is decided").
 #ifndef MENDEL_VERIFIER_OPAQUE_H_
 #define MENDEL_VERIFIER_OPAQUE_H_
 

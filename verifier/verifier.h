@@ -76,7 +76,7 @@ struct VerifierReport {
   std::vector<std::string> fallbacks;  ///< outputs compared element by element, with the reason
 };
 
-/// Proof obligation record of a delivered plan (verification.md, sections 3 and 6).
+/// The certificate of a delivered plan (docs/verification.md, "Certificates").
 struct Certificate {
   int verifier_version = 0;
   std::string original_hash;  ///< GraphHash of both graphs
@@ -92,17 +92,19 @@ struct Certificate {
   int64_t shared_nodes = 0;    ///< nodes equal by congruence, not evaluated
   int rounds = 1;              ///< partitions tried; multiplies the bound
   double bound_log2 = 0;
-  /// Axioms that both programs were rewritten by before the comparison, besides the field's own:
-  /// none, or "masked softmax" (axioms/masked_softmax.h). Where they are defined is decided of the
-  /// programs as given.
+  /// Names of the rewrites before the comparison; empty: both programs as given. First
+  /// "masked softmax" or "canonical form", followed by the axioms used (axioms/rewritten_pair.h).
+  /// "parts of values" alone or behind them: cut where the plan computes a part of a value
+  /// (certify/part_cuts.h). Definedness is always decided of the programs as given.
   std::vector<std::string> axioms;
 };
 
 /// 2: domains know the signs of stored weights in exact mode. 3: primes modulo which 2 is a square.
 /// 4: slices of linear operators are compared in one random combination (contraction.h). 5: oracles
-/// of opaque operators follow from the boxes that an element reads (opaque.h). Plans are certified
-/// without axioms (axioms.h, sweep.h), but for those that a certificate names. 6: definedness by
-/// output element (definedness.h).
+/// of opaque operators follow from the boxes that an element reads (opaque.h); plans are certified
+/// without axioms. 6: definedness by output element (definedness.h). 7: the bound counts the
+/// oracle operands of one element alone. A certificate may name axioms and parts of values
+/// (Certificate::axioms); older versions refuse names that they do not know.
 inline constexpr int kVerifierVersion = 7;
 
 /// Identity of a graph to the verifier: text without node names; in exact mode with the weights'

@@ -93,10 +93,10 @@ absl::Status ParseWords(CLI::App& app, const char* const* options) {
   return absl::OkStatus();
 }
 
-/// One long call at a time. Puts the number of threads of ParallelFor back at its end.
+/// The lock of one long call. Restores ParallelFor's number of threads when destroyed.
 class Turn {
  public:
-  /// Cancelled when a stop is requested while another call runs.
+  /// Waits for the lock; returns Cancelled if a stop is requested meanwhile.
   static absl::StatusOr<std::unique_ptr<Turn>> Take(const mendel_stop* stop) {
     static auto* mutex = new std::timed_mutex();
     while (!mutex->try_lock_for(std::chrono::milliseconds(50))) {

@@ -41,7 +41,7 @@ typedef struct mendel_call {
    * {"--budget=30s", "--threads=2", "--shapes=input:1x3x224x224", NULL}. NULL: the defaults. */
   const char* const* options;
   /* Called from the working thread with one JSON object, at most four times a second and at every
-   * new phase: {"phase":"search","detail":"conv_merge","candidates":12,
+   * new phase: {"phase":"search","detail":"merge_convs","candidates":12,
    * "candidates_per_second":3.5,"best_speedup":1.2,"seconds_left":41.0}; `seconds_left` is negative
    * where a phase has no limit. No call begins after a stop is requested. NULL: none. */
   void (*progress)(void* user, const char* json);

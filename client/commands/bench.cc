@@ -48,8 +48,8 @@ struct PlanTimes {
   Timing plan;
   std::optional<Timing> baseline;
   int threads = 0;
-  double load_ms =
-      0;  ///< from the plan in memory to a program: kernels chosen, weights folded and packed
+  /// From the plan in memory to a program: kernels chosen, weights folded and packed.
+  double load_ms = 0;
   double first_ms = 0;  ///< the first run
   MemoryReport memory;
   std::optional<Conditions> conditions = {};  ///< where the plan's backend has a device of its own

@@ -101,13 +101,14 @@ void ReportCertificate(const std::string& bytes, Context& context) {
   context.Line(Cat("certificate: wrong with probability at most 2^",
                    Decimals(std::ceil(certificate.bound_log2()), 0), ", ", certificate.draws_size(),
                    " tests of ", certificate.elements(), " elements"));
-  context.facts()["certificate"] = {{"bound_log2", certificate.bound_log2()},
-                                    {"tests", certificate.draws_size()},
-                                    {"elements", certificate.elements()},
-                                    // Old name, kept for one version.
-                                    {"judge_version", certificate.judge_version()},
-                                    {"original_hash", certificate.original_hash()},
-                                    {"plan_hash", certificate.plan_hash()}};
+  context.facts()["certificate"] = {
+      {"bound_log2", certificate.bound_log2()},
+      {"tests", certificate.draws_size()},
+      {"elements", certificate.elements()},
+      // The key keeps its old name for version 0.1: `verifier_version` replaces it.
+      {"judge_version", certificate.judge_version()},
+      {"original_hash", certificate.original_hash()},
+      {"plan_hash", certificate.plan_hash()}};
 }
 
 /// By the graph's node numbers, which need no weights.
@@ -150,7 +151,7 @@ absl::Status ReportPlan(const PlanHeader& header, Context& context) {
     context.Line(Cat("mutant ", mutant.rule(), " (", mutant.claim(), ")",
                      mutant.mending().empty() ? "" : ", corrected by ", mutant.mending()));
     context.facts()["mutants"].push_back(
-        // Old name, kept for one version.
+        // The key keeps its old name for version 0.1: `correction` replaces it.
         {{"rule", mutant.rule()}, {"claim", mutant.claim()}, {"mending", mutant.mending()}});
   }
   ReportAlgorithms(info, context);

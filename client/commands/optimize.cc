@@ -32,7 +32,7 @@ struct Options {
 
 std::atomic<bool> interrupted = false;
 
-/// After the first signal, the rest of the work may take so long.
+/// The time that the rest of the work may take after the first signal: 1.8 s.
 constexpr itimerval kGrace{.it_interval = {}, .it_value = {.tv_sec = 1, .tv_usec = 800'000}};
 
 extern "C" void OnGraceOver(int) { std::_Exit(kExitInterrupted); }

@@ -20,7 +20,7 @@ namespace mendel::commands::serve {
 namespace {
 
 struct ServeFlags {
-  std::map<std::string, std::string> values;  ///< of the flags that were given
+  std::map<std::string, std::string> values;  ///< values of the flags that were given
   std::string config;
   bool check = false;
 };

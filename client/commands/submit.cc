@@ -166,7 +166,7 @@ Action Setup(CLI::App& app) {
   app.add_option("--target-bound", options->target_bound,
                  "The certificate's bound must be at most 2 to this power (default: -80)")
       ->check(CLI::Range(-4096, -1));
-  // Old name, kept for one version.
+  // --refit is the old name of --rebind, kept for version 0.1.
   app.add_option("--rebind,--refit", options->rebind,
                  "No search: this plan of the server with the weights of the model");
   app.add_option("--priority", options->submit.priority, "Among one's own jobs, higher first")

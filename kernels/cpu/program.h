@@ -56,7 +56,7 @@ struct Program {
   std::vector<Buffer> buffers;
   std::vector<ProgramStep> steps;
   int threads = 1;
-  std::vector<int> cpus;  ///< of each thread; empty: where the system puts them
+  std::vector<int> cpus;  ///< cpus of each thread; empty: where the system puts them
 };
 
 /// Plans memory (in-place merging included), allocates it and prepares the kernels.

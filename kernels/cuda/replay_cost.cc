@@ -23,7 +23,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Device memory and a stream of a caller's.
+/// A caller's stream and device buffers, as an application would have them.
 class Caller {
  public:
   explicit Caller(const Driver& driver) : driver_(driver) {}
@@ -65,7 +65,7 @@ class Caller {
   std::vector<uint64_t> inputs_, outputs_;
 };
 
-/// Between two events, inputs of zeros.
+/// Seconds of one run with zero inputs, measured by device events.
 absl::StatusOr<double> TimedByEvents(Executable& executable, const Graph& graph) {
   std::vector<std::vector<std::byte>> values;
   std::vector<std::span<const std::byte>> inputs;

@@ -16,8 +16,8 @@ struct ReplayCost {
   int runs = 0;        ///< a round
   double enqueue = 0;  ///< host time until mendel_run_device has put the run onto its stream
   double wall = 0;     ///< back to back, from the first enqueue until the device has done the last
-  double events =
-      0;  ///< between two events around the launches, without any copy and without time of the host
+  /// Time between two events around the launches, without copies and without time of the host.
+  double events = 0;
 };
 
 /// Formats one line of microseconds: "replay of WHAT: ...". The cost of enqueueing is hidden while

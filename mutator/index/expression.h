@@ -66,7 +66,7 @@ struct OutputDim {
 
 /// One stage: defines a tensor.
 struct IndexExpression {
-  Extents extents;  ///< of all iterators, also of those no longer used
+  Extents extents;  ///< extents of all iterators, also of those no longer used
   std::vector<OutputDim> outputs;
   std::vector<IndexTerm> terms;
 
@@ -95,8 +95,8 @@ struct Occurrence {
   size_t factor = 0;
   size_t dim = 0;
   int64_t coefficient = 0;
-  bool alone =
-      false;  ///< the form is the iterator itself, and the tensor's extent at most the iterator's
+  /// The form is the iterator itself, and the tensor's extent at most the iterator's.
+  bool alone = false;
 };
 std::vector<Occurrence> OccurrencesOf(const IndexTerm& term, Iterator iterator);
 bool Uses(const Factor& factor, Iterator iterator);

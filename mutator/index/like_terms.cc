@@ -18,7 +18,7 @@ constexpr double kAddBytesPerSecond = 8e9;
 /// Factors that move times a sum of products of weights.
 struct Like {
   std::vector<Factor> moving;
-  std::vector<Iterator> sums;      ///< of the moving factors
+  std::vector<Iterator> sums;      ///< sums of the moving factors
   std::vector<IndexTerm> kernels;  ///< weights; their sums are their own
   double seconds = 0;
 };

@@ -13,8 +13,8 @@ struct Classes {
   std::vector<Iterator> batch, lead, rows, columns, inner;
 };
 
-/// The leading iterators of X become a batch that W is broadcast over where the result's order is
-/// X.. W.. X.. (one factor's iterators around the other's), so that nothing is transposed.
+/// Avoids a transposition if the result's order is X.. W.. X.. (iterators of one factor around
+/// those of the other). The leading iterators of X then become a batch over which W is broadcast.
 void TakeLead(Classes& classes, const std::vector<Iterator>& free, const Factor& x) {
   size_t first = 0, second;
   while (first < free.size() && Uses(x, free[first])) ++first;
@@ -57,8 +57,8 @@ int64_t ProductOf(const std::vector<Iterator>& iterators, const Extents& extents
   return count;
 }
 
-/// [batch, lead, first, second], leading dimensions left out where they are 1 and the rank allows
-/// it.
+/// Emits the operand as [batch, lead, first, second]. Leading dimensions of extent 1 are omitted if
+/// the rank allows it.
 ValueId MatrixOf(Emitter& e, const Product& product, size_t side, const Classes& classes,
                  bool has_lead, const std::vector<Iterator>& first,
                  const std::vector<Iterator>& second) {

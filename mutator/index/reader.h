@@ -73,8 +73,8 @@ class ExpressionReader {
   std::set<int32_t> inlined;
   std::optional<std::pair<Iterator, int64_t>> wish;
   bool has_product = false;
-  bool too_large =
-      false;  ///< a coefficient overflowed, or too many reads: nothing that was read may be used
+  /// A coefficient overflowed, or too many reads: nothing that was read may be used.
+  bool too_large = false;
   bool has_square = false;  ///< a sum was multiplied by itself: the expansion can cancel
   /// Inner extents of sums that are split, by the number of the sum.
   std::map<int, int64_t> sum_splits;
@@ -96,7 +96,7 @@ class ExpressionReader {
   const std::set<int32_t>& closed_;
   const int max_nodes_;
   std::vector<int32_t> in_order_;  ///< of `inlined`
-  size_t depth_ = 0;               ///< of operands in operands of products
+  size_t depth_ = 0;               ///< depth of operands in operands of products
   int sums_ = 0;
   int reads_ = 0;
   ValueId current_;

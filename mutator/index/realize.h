@@ -25,8 +25,8 @@
 namespace mendel {
 
 struct RealizeOptions {
-  bool convolutions =
-      true;  ///< false: products become matrix products even where a convolution fits
+  /// False: products become matrix products even where a convolution fits.
+  bool convolutions = true;
   int64_t most_shifts = 64;  ///< views added up for one term
   /// Also elementwise products, sums of windows as pools, and biases of convolutions.
   bool elementwise = false;
@@ -43,7 +43,7 @@ absl::StatusOr<Graph> RealizeProgram(const Graph& subprogram, const IndexSite& s
 struct Product {
   const IndexTerm& term;
   const Extents& extents;
-  std::vector<Iterator> order;                 ///< of the result
+  std::vector<Iterator> order;                 ///< order of the result
   std::vector<ValueId> operands;               ///< tensors of the factors
   std::vector<bool> weights = {false, false};  ///< operands that depend on weights only
   bool pointwise = false;

@@ -17,8 +17,8 @@ constexpr double kMostGrowth = 64;  // elements of a stage over those of what it
 struct Position {
   size_t factor, dim;
   std::set<Iterator> merged;  ///< part of the form that becomes one iterator
-  bool relaxed =
-      false;  ///< the new iterator covers all positions, not only those inside the tensor
+  /// The new iterator covers all positions, not only those inside the tensor.
+  bool relaxed = false;
 };
 
 /// The stage being made: the product's own expression and the term that reads it.

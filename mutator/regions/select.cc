@@ -13,7 +13,7 @@ namespace {
 struct DimSelection {
   Positions slice;
   std::vector<int64_t> gather;  ///< positions of the slice; kAbsent: fill
-  int64_t blocks = 1;           ///< each position so many times
+  int64_t blocks = 1;           ///< how often each position occurs in turn
   int64_t before = 0, after = 0;
 };
 

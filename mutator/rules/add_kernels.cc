@@ -1,12 +1,14 @@
-// A sum of linear operators on one input as one operator with the sum of their weights.
+// A sum of linear operators on one input becomes one operator with the sum of their weights.
 //
-//   before  Conv(x, v, p) + Conv(x, w, q) + .. [+ x] [+ BatchNorm(x)]      MatMul(x, v) + MatMul(x,
-//   w) + .. [+ x] after   Conv(x, v + w + .. + 1, p + q + ..)                            MatMul(x,
-//   v + w + .. + 1) exact: kernels of different extents are embedded in one window by where they
-//   read, x is a kernel of one tap. Residual adds around a single convolution, and blocks of
-//   parallel branches, disappear. loses when the common window has more taps than the branches
-//   together.
-// Source: RepVGG (Ding et al. 2021), structural re-parameterisation.
+//   before  Conv(x, v, p) + Conv(x, w, q) + .. [+ x] [+ BatchNorm(x)]
+//   after   Conv(x, v + w + .. + 1, p + q + ..)
+//   before  MatMul(x, v) + MatMul(x, w) + .. [+ x]
+//   after   MatMul(x, v + w + .. + 1)
+//
+// Exact: kernels of different extents are embedded in one window by where they read, and x is a
+// kernel of one tap. Residual adds around a single convolution and parallel branches disappear.
+//
+// Source: RepVGG (Ding et al. 2021), structural re-parameterization.
 
 #include <algorithm>
 #include <optional>
@@ -27,7 +29,7 @@ struct Sum {
   ValueId x;
   std::vector<int32_t> linear;  ///< Convs or MatMuls of x
   std::vector<int32_t> norms;   ///< batch normalizations of x
-  int64_t copies = 0;           ///< of x
+  int64_t copies = 0;           ///< copies of x
   std::vector<ValueId> rest;    ///< other terms
   std::vector<int32_t> adds;
 };

@@ -1,13 +1,14 @@
-// The products of attention behind the scores, in the order of least arithmetic: heads are a view,
-// not a border.
+// The products of attention behind the scores are computed in the order of least arithmetic.
 //
-//   before  heads(p * heads(x * v + b)) * w    with heads(.) = Transpose(Reshape(.)) to [B, H, T,
-//   d] and back after   for every head h, summed: ((p_h * x) * v_h) * w_h, (p_h * x) * (v_h * w_h)
-//   or p_h * (x * (v_h * w_h));
-//           b: the row sums of p_h times b_h, or a bias of the merged projection
-//   exact. The first two win where there are fewer queries than keys (attention pooling, one new
-//   token), the last one where the output is narrow. Products of weights only are made when the
-//   plan is loaded.
+//   before  heads(p * heads(x * v + b)) * w
+//           heads(.) = Transpose(Reshape(.)) to [B, H, T, d] or back
+//   after   sum over heads h of ((p_h * x) * v_h) * w_h, (p_h * x) * (v_h * w_h)
+//           or p_h * (x * (v_h * w_h))
+//
+// Exact. The bias b becomes the row sums of p_h times b_h, or a bias of the merged projection. The
+// first two orders win where there are fewer queries than keys (attention pooling, one new token),
+// the last one where the output is narrow. Products of weights are computed when the plan is
+// loaded.
 
 #include <array>
 #include <optional>

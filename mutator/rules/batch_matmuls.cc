@@ -1,9 +1,10 @@
-// Independent matrix products with one right operand as one product over stacked rows (the input
-// side of a recurrent cell over time: the weights are read once instead of at every step).
+// Independent matrix products with one right operand become one product over stacked rows.
 //
 //   before  MatMul(x1, w), MatMul(x2, w), ..   (w a weight of rank 2)
 //   after   Split(MatMul([x1; x2; ..], w)) along the rows
-//   exact. loses when stacking the rows costs more than reading the weights again.
+//
+// Exact. Example: the input side of a recurrent cell over time, whose weights are then read once
+// instead of once a step.
 
 #include <algorithm>
 

@@ -1,9 +1,12 @@
-// Batch normalization folded into convolutions across a residual add or a concatenation.
+// Batch normalization is folded into convolutions across a residual add or a concatenation.
 //
-//   before  BatchNorm(Conv(a, v, p) + Conv(b, w, q))              BatchNorm(Concat(Conv(a, v, p),
-//   Conv(b, w, q), ..)) after   Conv(a, v*s, p*s + t) + Conv(b, w*s, q*s) Concat(Conv(a, v*s_1,
-//   p*s_1 + t_1), ..) exact: s and t are weight expressions, computed once when the plan is loaded.
-//   Wins always: a pass over the data is gone.
+//   before  BatchNorm(Conv(a, v, p) + Conv(b, w, q))
+//   after   Conv(a, v*s, p*s + t) + Conv(b, w*s, q*s)
+//   before  BatchNorm(Concat(Conv(a, v, p), Conv(b, w, q), ..))
+//   after   Concat(Conv(a, v*s_1, p*s_1 + t_1), ..)
+//
+// Exact: s and t are weight expressions, computed when the plan is loaded. A pass over the data is
+// saved.
 
 #include <algorithm>
 

@@ -1,12 +1,16 @@
-// Images of a batch tiled into larger ones.
+// Images of a batch are tiled into larger images.
 //
-//   before  Conv(x[N, C, H, W], w)  [regions: pools, biases, activations, residual adds and further
-//   convolutions ride along] after   untile(Conv(tile(x)[N/k, C, k_h*H, k_w*W], w)),  k = k_h*k_w,
-//   also along one dimension, also in 3-D partial: wrong in reach rows on each side of every seam,
-//   growing link by link. Strides need slots that they divide: images are padded to that, and a
-//   batch that k does not divide is padded with empty images. loses when correction costs more than
-//   the larger image gains. batch_to_space_gap is the exact variant.
-// Source: PET figure 3.
+//   before  Conv(x[N, C, H, W], w)
+//   after   untile(Conv(tile(x)[N/k, C, k_h*H, k_w*W], w)),  k = k_h*k_w
+//
+// Partial: wrong in `reach` rows on each side of every seam between images, and each further link
+// of a chain adds its reach. batch_to_space_gap is the exact variant.
+//
+// A match may contain pools, biases, activations, residual adds and further convolutions, in 1 to 3
+// dimensions. Images are padded where strides do not divide them, and a batch that k does not
+// divide is padded with empty images.
+//
+// Source: PET (OSDI 2021), figure 3.
 
 #include "mutator/layout.h"
 #include "mutator/sample.h"

@@ -1,11 +1,10 @@
-// Images of a batch tiled into larger ones with zero gaps between them: batch_to_space made exact
-// (prevention).
+// Images of a batch are tiled into larger images with gaps of zeros: batch_to_space made exact.
 //
-//   before  Conv(x[N, C, H, W], w)  [regions, as batch_to_space]
-//   after   crop(untile(Conv(tile(pad(x))[N/k, C, k_h*(H+g), k_w*(W+g)], w))),  gaps set to zero
-//   again before every further window exact (where all values are finite): a window that crosses a
-//   seam meets zeros only, as it met padding before. loses when the copy into the padded image
-//   costs more than the larger image gains.
+//   before  Conv(x[N, C, H, W], w)   (regions as in batch_to_space)
+//   after   crop(untile(Conv(tile(pad(x))[N/k, C, k_h*(H+g), k_w*(W+g)], w)))
+//
+// Exact where all values are finite: a window that crosses a seam reads zeros, as it read padding
+// before. The gaps are set to zero again before every further window.
 
 #include "mutator/layout.h"
 #include "mutator/sample.h"

@@ -1,9 +1,13 @@
-// Parts of a whole taken from where they came: concatenations and splits that undo each other.
+// Concatenations and splits that undo each other are removed.
 //
-//   before  Concat(Split(x)[0], Split(x)[1], ..){same axis}      after  x
-//   before  Slice(Concat(a, b, ..))                              after  the operands it takes from,
-//   sliced and concatenated before  Concat(Concat(a, b), c, ..){same axis}               after
-//   Concat(a, b, c, ..) exact. Never loses: the copy is gone (concat elimination).
+//   before  Concat(Split(x)[0], Split(x)[1], ..){same axis}
+//   after   x
+//   before  Slice(Concat(a, b, ..))
+//   after   the operands that the slice takes from, sliced and concatenated
+//   before  Concat(Concat(a, b), c, ..){same axis}
+//   after   Concat(a, b, c, ..)
+//
+// Exact; a copy is saved.
 
 #include <algorithm>
 

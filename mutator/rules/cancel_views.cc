@@ -1,8 +1,10 @@
-// Adjacent views composed; views that change nothing removed.
+// Adjacent views are composed, and views that change nothing are removed.
 //
-//   before  Reshape(Reshape(x)), Transpose(Transpose(x)), and either where the result is x again;
-//   Slice and Pad of nothing after   one view, or x exact. Never loses: applied before the search
-//   and after every mutant, so that chains of mutants stay in one layout.
+//   before  Reshape(Reshape(x)), Transpose(Transpose(x)), a Slice or Pad that changes nothing
+//   after   one view, or x
+//
+// Exact. It is applied before the search and after every mutant, so that chains of mutants stay in
+// one layout.
 
 #include <numeric>
 

@@ -1,10 +1,11 @@
-// Only what an output needs is computed: crops, strides, gathers of constants and unused channels
-// move up to the inputs, through every operator whose elements do not depend on all others.
+// Only what an output needs is computed.
 //
 //   before  Slice(Conv(.. Conv(x, v) .., w))      Gather(MatMul(x, w), 7)
 //   after   Conv(.. Conv(Slice(x), v) .., w)      MatMul(Gather(x, 7), w)
-//   exact: each operator states which positions of its inputs suffice. The whole connected cone
-//   shrinks at once. Loses where the copies that remain cost more than what is saved.
+//
+// Exact: each operator states which positions of its inputs suffice. Crops, strides, gathers of
+// constants and unused channels move up to the inputs, through every operator whose elements do not
+// depend on all others. The whole connected cone shrinks at once.
 
 #include <algorithm>
 

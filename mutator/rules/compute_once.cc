@@ -1,9 +1,13 @@
-// Repeated elements are computed once: Expand, Tile and nearest upsampling move down to where other
-// values meet what they repeat, and equal pixels behind a constant picture are computed once each.
+// Repeated elements are computed once.
 //
-//   before  Conv(Concat(x, Expand(v)), w)                Conv(Expand(v), w) with padding
-//   after   Conv(x, w_x) + Conv(v, w_v), broadcast       Gather(Conv(the few windows that differ,
-//   w)) exact: equal elements of equal inputs. Loses where the copies cost more than what is saved.
+//   before  Conv(Concat(x, Expand(v)), w)
+//   after   Conv(x, w_x) + Conv(v, w_v), broadcast
+//   before  Conv(Expand(v), w) with padding
+//   after   Gather(Conv(the few windows that differ, w))
+//
+// Exact: equal inputs give equal elements. Expand, Tile and nearest upsampling move down to where
+// other values are combined with what they repeat. Equal pixels behind a constant picture are
+// computed once.
 
 #include "base/status.h"
 #include "graph/rewrite.h"

@@ -1,10 +1,12 @@
-// Per-channel constants beside a convolution folded into its weights and bias.
+// Per-channel constants around a convolution are folded into its weights and bias.
 //
-//   before  Conv(x, w, b) * s      Conv(x, w, b) + t      (Conv(x, w, b) + y) + t      Conv(x * s,
-//   w, b) after   Conv(x, w*s, b*s)      Conv(x, w, b + t)      Conv(x, w, b + t) + y Conv(x, w*s
-//   along input channels, b) and the same of ConvTranspose exact (zero padding stays zero under a
-//   factor). Wins always: a pass over the data is gone. Shifts before a padded convolution are
-//   shift_through_conv.
+//   before  Conv(x, w, b) * s           after  Conv(x, w*s, b*s)
+//   before  Conv(x, w, b) + t           after  Conv(x, w, b + t)
+//   before  (Conv(x, w, b) + y) + t     after  Conv(x, w, b + t) + y
+//   before  Conv(x * s, w, b)           after  Conv(x, w*s along input channels, b)
+//
+// Exact, for ConvTranspose too: zero padding stays zero under a factor. A pass over the data is
+// saved. shift_through_conv moves shifts through a padded convolution.
 
 #include <algorithm>
 

@@ -1,10 +1,12 @@
-// Constant rows around a matrix product folded into its weight and bias.
+// Constant rows around a matrix product are folded into its weight and bias.
 //
-//   before  ((x * s + t) * w + b) * r     s, t, b, r: constant rows or numbers, some of them absent
+//   before  ((x * s + t) * w + b) * r     s, t, b, r: constant rows or numbers; some may be absent
 //   after   x * (s*w*r) + (t*w + b)*r
-//   a BatchNormalization of a matrix is an x * s + t (and a y * r + u) of its own
-//   exact: scales along w's rows and columns; a shift meets no padding. The affine end of a layer
-//   normalization goes into the product behind it. Wins always: passes over the data are gone.
+//
+// Exact: s scales rows of w, r its columns, and a product has no padding that a shift could miss.
+// Batch normalizations of matrices before and behind the product count as x * s + t and y * r + u.
+// The affine end of a layer normalization goes into the next product. Passes over the data are
+// saved.
 
 #include <optional>
 #include <string>

@@ -1,9 +1,9 @@
-// Pointwise convolutions as matrix products.
+// Pointwise convolutions become matrix products.
 //
 //   before  Conv(x[N, C, S..], w[O, C, 1..]){stride 1, no padding, group 1}
 //   after   Reshape(MatMul(w[O, C], x[N, C, prod S]) + bias[O, 1])
-//   exact. loses when the library's convolution keeps a blocked layout that the product would
-//   leave.
+//
+// Exact.
 
 #include <algorithm>
 

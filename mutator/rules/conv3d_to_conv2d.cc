@@ -1,11 +1,12 @@
-// Three-dimensional convolutions as sums of two-dimensional ones.
+// Three-dimensional convolutions become sums of two-dimensional ones.
 //
 //   before  Conv(x[N, C, D, H, W], w[O, C/g, K_d, K_h, K_w])
-//   after   sum over t of Conv2D(slices(x)[N*D', C, H, W], w[.., t, :, :]),  slice z of term t: z*s
-//   - pad + t*d, zero outside after   (rows = 1) Conv2D(x[N, C, D, H*W], w[O, C, K_d, 1]) where K_h
-//   = K_w = 1: a view, nothing is moved exact: a 3-D convolution is the sum over its depth taps.
-//   K_d = 1 gives a single term: the spatial half of (2+1)-D. loses when the library's 3-D kernels
-//   are as good as its 2-D ones: the transposition is extra traffic.
+//   after   sum over t of Conv2D(slices(x)[N*D', C, H, W], w[.., t, :, :])
+//           slice z of term t is z*s - pad + t*d, zero outside
+//   after   (rows = 1, K_h = K_w = 1)  Conv2D(x[N, C, D, H*W], w[O, C, K_d, 1]): a view, no copy
+//
+// Exact: a 3-D convolution is the sum over its depth taps. K_d = 1 gives a single term, the spatial
+// half of a (2+1)-D convolution. The transposition is extra traffic.
 
 #include "mutator/conv_at.h"
 #include "mutator/conv_chain.h"

@@ -1,9 +1,10 @@
-// A linear operator on a concatenation as a sum: the concatenation is never made.
+// A linear operator on a concatenation becomes a sum, and the concatenation is never computed.
 //
 //   before  Conv(Concat(a, b, ..), w)             MatMul(Concat(a, b, ..), w)
-//   after   Conv(a, w_a) + Conv(b, w_b) + ..      MatMul(a, w_a) + ..,  w cut along its input
-//   channels (rows) exact. loses when the sum costs more than the copy it saves. sum_to_concat is
-//   the converse.
+//   after   Conv(a, w_a) + Conv(b, w_b) + ..      MatMul(a, w_a) + ..
+//
+// Exact: w is cut along its input channels (its rows). sum_to_concat is the converse.
+//
 // Source: EinNet (summation splitting), TASO.
 
 #include <algorithm>

@@ -1,11 +1,11 @@
-// Dilated convolutions of any stride and padding without dilation, one strided slice of the input a
-// phase.
+// Dilated convolutions of any stride and padding are computed without dilation, phase by phase.
 //
 //   before  Conv(x, w){dilation d, stride s}
-//   after   interleave_r(Conv(x[(r*s - pad) mod d :: d], w){stride s/g, dilation 1}),  r in [0,
-//   d/g), g = gcd(s, d), phases in the batch exact: output (d/g)*m + r reads positions r*s - pad +
-//   d*(m*s/g + t) only. dilation_to_batch does it by views where stride and padding allow. loses
-//   when the slices cost more than the dense kernel gains.
+//   after   interleave_r(Conv(x[(r*s - pad) mod d :: d], w){stride s/g, dilation 1})
+//           r in [0, d/g),  g = gcd(s, d),  phases in the batch
+//
+// Exact: output (d/g)*m + r reads the positions r*s - pad + d*(m*s/g + t) only. Each phase reads a
+// strided slice of the input. dilation_to_batch needs no slices, where stride and padding allow it.
 
 #include <algorithm>
 #include <numeric>

@@ -1,10 +1,12 @@
-// Dilated convolutions without dilation, the residues stacked in space instead of in the batch.
+// Dilated convolutions are computed without dilation, the residues stacked in space.
 //
-//   before  Conv(x, w){dilation d, stride 1}  [regions, as dilation_to_batch]
-//   after   unstack(Conv(stack(x), w){dilation 1}),  stack: position t*d + r goes to r*ceil(H/d) +
-//   t partial: wrong in reach rows on each side of every seam between residues, growing link by
-//   link. loses when correction costs more than the dense kernel gains; one large image tiles
-//   better than d*d small ones.
+//   before  Conv(x, w){dilation d, stride 1}   (regions as in dilation_to_batch)
+//   after   unstack(Conv(stack(x), w){dilation 1})
+//           stack moves position t*d + r to r*ceil(H/d) + t
+//
+// Partial: wrong in `reach` rows on each side of every seam between residues, and each further link
+// of a chain adds its reach. One large image tiles better than the d*d small ones of
+// dilation_to_batch.
 
 #include "mutator/layout.h"
 #include "mutator/sample.h"

@@ -1,12 +1,15 @@
-// Dilated convolutions without dilation: positions taken modulo d go to the batch.
+// Dilated convolutions are computed without dilation: positions modulo d go to the batch.
 //
-//   before  Conv(x, w){dilation d, stride 1}  [regions of equal dilation: residual adds, pointwise
-//   operators, 1x1 convolutions] after   unview(Conv(view(x), w){dilation 1}),  view =
-//   ResiduesToBatch; d is the common divisor of the region's dilations exact: position t*d + r of
-//   the output reads positions of residue r + const only. When the extent is no multiple of d the
-//   input is padded with zeros and the result cropped, where that stays exact. dilation_phases
-//   takes strides and any padding. loses when the views cost more than the dense kernel gains (it
-//   gains where Winograd or better tiling becomes possible).
+//   before  Conv(x, w){dilation d, stride 1}
+//   after   unview(Conv(view(x), w){dilation 1}),  view = ResiduesToBatch
+//
+// Exact: position t*d + r of the output reads positions of residue r + const only. An extent that d
+// does not divide is padded with zeros and the result cropped, where that stays exact.
+//
+// A region may contain residual adds, pointwise operators and 1x1 convolutions; d is the common
+// divisor of its dilations. The rule gains where Winograd or better tiling becomes possible.
+// dilation_phases takes strides and any padding.
+//
 // Source: space-to-batch, PET section 4.
 
 #include "mutator/layout.h"

@@ -1,9 +1,10 @@
-// Batch normalization folded into the convolution, or transposed convolution, before it.
+// Batch normalization is folded into the convolution, or transposed convolution, before it.
 //
 //   before  BatchNormalization(Conv(x, w, b), scale, shift, mean, var)
 //   after   Conv(x, w * s, b * s + t),  s = BatchNorm(1){shift 0, mean 0},  t = BatchNorm(0)
-//   exact. s and t are weight expressions, computed once when the plan is loaded. Never loses:
-//   applied before the search.
+//
+// Exact: s and t are weight expressions, computed when the plan is loaded. The rule is applied
+// before the search.
 
 #include "mutator/batch_norm.h"
 #include "mutator/rule.h"

@@ -1,9 +1,9 @@
-// Parallel convolutions of equal shapes on different inputs as one grouped convolution.
+// Parallel convolutions of equal shapes on different inputs become one grouped convolution.
 //
 //   before  Conv(x1, w1, b1), Conv(x2, w2, b2), ..   (equal types and attributes)
 //   after   Split(Conv(Concat(x1, x2, ..), [w1; w2; ..], [b1; b2; ..]){group n*g})
-//   exact. loses when concatenating the inputs costs more than the calls saved, or the library runs
-//   groups badly.
+//
+// Exact.
 
 #include <algorithm>
 

@@ -1,16 +1,15 @@
-// Sites of linear operators rearranged by their index expression: the generator of operators
+// Sites of linear operators are rearranged by their index expression: the generator of operators
 // (mutator/index/) as one rule.
 //
 //   before  a convolution with a large or dilated kernel, a transposed convolution, an Einsum, or
-//   sums and concatenations of
-//           products with shifted operands (banded products)
+//           sums and concatenations of products with shifted operands (banded products)
 //   after   the derivation of predicted rank `derivation`: dense convolutions on residues, sums of
-//   small convolutions,
-//           one matrix product and shifted additions, batched matrix products of blocks, ..
-//   exact: every derivation keeps the expression equal, padding included. Loses when the views cost
-//   more than the products gain.
-// Bounded: at most two derivations a site, those predicted faster than the site; equal sites are
-// derived once in a process. Source: EinNet (OSDI 2023).
+//           small convolutions, a matrix product and shifted additions, or batched matrix products
+//
+// Exact: every derivation keeps the expression equal, padding included. A site has at most two
+// derivations, those predicted faster than the site. Equal sites are derived once in a process.
+//
+// Source: EinNet (OSDI 2023).
 
 #include <algorithm>
 #include <map>

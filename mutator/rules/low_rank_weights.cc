@@ -1,13 +1,14 @@
-// Weights of exactly low rank, as two smaller products.
+// Weights of exactly low rank become two smaller products.
 //
-//   before  MatMul(x, w) with w = a * b; Conv(x, w, c) where w[o, c, k..], as a matrix of rows o or
-//   of columns c, is such a product after   MatMul(MatMul(x, a), b); Conv(Conv(x, b[r, C, K..]),
-//   a[O, r, 1..], c) or Conv(Conv(x, a[r, C, 1..]), b[O, r, K..], c) grouped convolutions group by
-//   group: r of the first one's channels a group exact: only for literal weights (the verifier
-//   knows them) whose stored numbers are such products without rounding: rows or channels that are
-//   repeated, zero, multiples or combinations of others, products of small integers
-//   (mutator/low_rank.h). loses when the rank is so high that two products keep the machine less
-//   busy than one.
+//   before  MatMul(x, w), w = a * b
+//   after   MatMul(MatMul(x, a), b)
+//   before  Conv(x, w, c), w[o, c, k..] such a product as a matrix of rows o or of columns c
+//   after   Conv(Conv(x, b[r, C, K..]), a[O, r, 1..], c)
+//           or Conv(Conv(x, a[r, C, 1..]), b[O, r, K..], c)
+//
+// Exact, and for literal weights only: their stored numbers are such products without rounding
+// (mutator/low_rank.h). Examples are rows or channels that are repeated, zero, or combinations of
+// others, and products of small integers. Grouped convolutions use r channels a group.
 
 #include <algorithm>
 #include <optional>

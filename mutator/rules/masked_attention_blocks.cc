@@ -1,11 +1,10 @@
-// Attention under a stored mask, block by block of queries, each with the keys that some query of
-// it sees.
+// Attention under a stored mask is computed in blocks of queries, each with the keys that it sees.
 //
-//   before  Softmax(Q K + m) V, m of -inf where a query does not see a key
-//   after   Concat of Softmax(Q[rows] K[keys] + m[rows, keys]) V[keys] a block of rows
-//   exact: for literals, and for weights of 0 and -inf only. A score of -inf has the weight
-//   exp(-inf) = 0; large negative numbers do not. Loses where blocks are small, or a fused kernel
-//   computes the whole faster.
+//   before  Softmax(Q K + m) V,  m = -inf where a query does not see a key
+//   after   Concat over blocks of rows of Softmax(Q[rows] K[keys] + m[rows, keys]) V[keys]
+//
+// Exact for literals and for masks of 0 and -inf: a score of -inf has weight exp(-inf) = 0. Large
+// negative numbers in place of -inf do not.
 
 #include <algorithm>
 #include <array>

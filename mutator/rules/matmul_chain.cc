@@ -1,10 +1,11 @@
-// Chains of matrix products of any length in the cheapest order, biases included.
+// Chains of matrix products are computed in the cheapest order, biases included.
 //
-//   before  (((x * w1 + b1) * w2 + b2) * ..) * wn, or any association, operands of rank 2 or with
-//   one common batch after   the product in the order of least run-time arithmetic + (b1 * w2..wn +
-//   b2 * w3..wn + ..) exact. Products of weights only cost nothing (made when the plan is loaded);
-//   behind a bias all operands must be weights. Attention: P * (x * Wv) * Wo becomes P * (x * (Wv *
-//   Wo)) where that is cheaper.
+//   before  (((x * w1 + b1) * w2 + b2) * ..) * wn, or any association
+//   after   the product in the order of least run-time work + (b1 * w2..wn + b2 * w3..wn + ..)
+//
+// Exact. Products of weights cost nothing at run time; behind a bias all operands must be weights.
+// In attention, P * (x * Wv) * Wo becomes P * (x * (Wv * Wo)) where that is cheaper.
+//
 // Source: matrix chain multiplication by dynamic programming.
 
 #include <algorithm>

@@ -1,8 +1,9 @@
-// A product with a weight as a pointwise convolution.
+// A product with a weight becomes a pointwise convolution.
 //
 //   before  MatMul(x[.., M, K], w[K, N])
 //   after   unview(Conv(x^T[1, K, M', 1], w^T[N, K, 1, 1]))
-//   exact. Wins only where a library's convolution is better than its matrix product.
+//
+// Exact.
 
 #include <algorithm>
 

@@ -1,10 +1,11 @@
-// Products with a constant triangle as running sums.
+// Products with a constant triangle become running sums.
 //
-//   before  MatMul(t, x) or MatMul(x, t), each row of t (column, on the right) one number c over a
-//           prefix or a suffix
+//   before  MatMul(t, x), each row of t one number c over a prefix or a suffix
+//   before  MatMul(x, t), each column of t one number c over a prefix or a suffix
 //   after   c * CumSum(x), its positions picked where they are not all in order
-//   exact: for literals only (triangles are literals, onnx/importer.cc). Loses where the axis is
-//   short: a product of a few rows is as fast.
+//
+// Exact, and for literals only (onnx/importer.cc makes triangles literals). A product of a few rows
+// is as fast as a running sum.
 
 #include <algorithm>
 #include <optional>

@@ -1,8 +1,11 @@
-// Parallel convolutions on one input as one with concatenated output channels.
+// Parallel convolutions on one input become one with concatenated output channels.
 //
-//   before  Conv(x, w1, b1), Conv(x, w2, b2), ..   (equal kernel, strides, dilations, pads; group
-//   1) after   Split(Conv(x, [w1; w2; ..], [b1; b2; ..])) along the channels exact. loses when the
-//   split is a copy.
+//   before  Conv(x, w1, b1), Conv(x, w2, b2), ..
+//           (equal kernel, strides, dilations and pads, group 1)
+//   after   Split(Conv(x, [w1; w2; ..], [b1; b2; ..])) along the channels
+//
+// Exact.
+//
 // Source: TASO figure 2.
 
 #include <algorithm>

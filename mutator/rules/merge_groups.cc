@@ -1,9 +1,10 @@
-// Fewer, larger groups with block-diagonal weights.
+// A grouped convolution gets fewer, larger groups with block-diagonal weights.
 //
 //   before  Conv(x, w){group g}
 //   after   Conv(x, block_diagonal(w)){group g/f}
-//   exact where all values are finite. Does f times the arithmetic: wins only where small groups
-//   run far below peak.
+//
+// Exact where all values are finite. The arithmetic grows by the factor f, so the rule wins only
+// where small groups run far below peak.
 
 #include <algorithm>
 

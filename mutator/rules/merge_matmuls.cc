@@ -1,9 +1,10 @@
-// Parallel matrix products with one left operand as one product (QKV projections, gates of
-// recurrent cells).
+// Parallel matrix products with one left operand become one product.
 //
-//   before  MatMul(x, w1) [+ b1], MatMul(x, w2) [+ b2], ..   (weights of rank 2, biases of rank 1
-//   or [1, n]) after   Split(MatMul(x, [w1 | w2 | ..]) [+ [b1 | b2 | ..]]) exact. loses when the
-//   split is a copy that costs more than the wider product gains.
+//   before  MatMul(x, w1) [+ b1], MatMul(x, w2) [+ b2], ..   (w of rank 2, b of rank 1 or [1, n])
+//   after   Split(MatMul(x, [w1 | w2 | ..]) [+ [b1 | b2 | ..]])
+//
+// Exact. Examples are the projections of attention to Q, K and V, and the gates of recurrent cells.
+//
 // Source: TASO section 2, TENSAT.
 
 #include <algorithm>

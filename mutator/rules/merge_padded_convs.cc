@@ -1,13 +1,14 @@
-// Two padded convolutions with nothing between them as one of the larger kernel, wrong at the
-// border.
+// Two padded convolutions with nothing between them become one of the larger kernel.
 //
 //   before  Conv(Conv(x, a, b){pads p}, c, d){pads q}
 //   after   Conv(x, c*a, ..){pads p + q*stride}
-//   partial: the first convolution continues beyond its image by what it would compute there
-//   instead of zeros, which a window of the second sees only at the border. Wins where many
-//   channels lie between two images of few. Loses where the border is a good part of the image.
-// Source: partially equivalent transformations (PET, OSDI 2021); the weights are merged by the
-// algebra of sums of products (mutator/index/products.h).
+//
+// Partial: wrong where a window of the second convolution reads its padding. There the mutant reads
+// what the first convolution computes beyond its image, instead of zeros. The rule wins where many
+// channels lie between two images of few.
+//
+// Source: PET (OSDI 2021); the algebra of sums of products merges the weights
+// (mutator/index/products.h).
 
 #include <algorithm>
 

@@ -1,10 +1,9 @@
-// A pool of a pool as one pool.
+// A pool of a pool becomes one pool.
 //
 //   before  MaxPool(MaxPool(x)), AveragePool(AveragePool(x)), ReduceMean(AveragePool(x)){space}
 //   after   MaxPool(x) of the larger window, AveragePool(x), ReduceMean(x)
-//   exact: the largest of largest elements, and the mean of means of as many elements. Windows of
-//   the first average must not overlap, those of the first maximum must leave no gaps; the second
-//   pool has no padding. Loses where the larger windows overlap a lot.
+//
+// Exact: the maximum of maxima is a maximum, and the mean of means of equally many elements a mean.
 
 #include <algorithm>
 #include <numeric>

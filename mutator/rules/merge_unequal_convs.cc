@@ -1,10 +1,10 @@
-// Parallel convolutions of different kernels on one input as one with the smaller kernels embedded
-// in a larger one.
+// Parallel convolutions of different kernels on one input become one of the union of their kernels.
 //
-//   before  Conv(x, w1[O1, C, K1..], b1), Conv(x, w2[O2, C, K2..], b2), ..   (equal strides and
-//   output extents, dilation 1) after   Split(Conv(x, [embed(w1); embed(w2); ..], [b1; b2; ..])),
-//   the window is the union of theirs exact where all values are finite. loses when the zeros added
-//   cost more than one larger convolution gains.
+//   before  Conv(x, w1[O1, C, K1..], b1), Conv(x, w2[O2, C, K2..], b2), ..
+//   after   Split(Conv(x, [embed(w1); embed(w2); ..], [b1; b2; ..])) in the union of their windows
+//
+// Exact where all values are finite.
+//
 // Source: TASO (enlarge and merge).
 
 #include <algorithm>

@@ -1,9 +1,9 @@
-// Kernels embedded in larger ones, so that libraries' 3x3 and 5x5 code applies.
+// Kernels are embedded in larger ones, so that the 3x3 and 5x5 code of libraries applies.
 //
-//   before  Conv(x, w[O, C, K_h, K_w]), some extent below the largest or even
-//   after   Conv(x, pad(w)[O, C, K, K]){pads grown by the padding of the kernel},  K odd; 3, 5 or 7
-//   exact where all values are finite (0 * inf is NaN). loses when the extra arithmetic is not won
-//   back (3 times for 1x3).
+//   before  Conv(x, w[O, C, K_h, K_w]), some extent even or below the largest
+//   after   Conv(x, pad(w)[O, C, K, K]){pads grown by the padding of the kernel},  K = 3, 5 or 7
+//
+// Exact where all values are finite (0 * inf is NaN). A 1x3 kernel does three times the arithmetic.
 
 #include <algorithm>
 

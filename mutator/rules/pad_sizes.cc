@@ -1,10 +1,10 @@
-// Channels or image extents of odd sizes padded to a multiple that kernels like, the result
-// cropped.
+// Channels or image extents are padded to a multiple that kernels like, and the result is cropped.
 //
 //   before  Conv(x[N, C, H, W], w[O, C, ..])
 //   after   (channels) crop(Conv(pad(x)[N, C', ..], pad(w)[O', C', ..])),  C', O' multiples of m
 //   after   (space)    crop(Conv(pad(x), w)) with the last extent of the result a multiple of m
-//   exact where all values are finite. loses when the copies cost more than full vectors gain.
+//
+// Exact where all values are finite.
 
 #include <algorithm>
 

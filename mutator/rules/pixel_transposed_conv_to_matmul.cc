@@ -1,10 +1,11 @@
-// Transposed convolutions of a single position, the first layer of most generators, as a matrix
+// Transposed convolutions of a single position, as at the start of most generators, become a matrix
 // product.
 //
 //   before  ConvTranspose(x[N, C, 1..], w[C, O/G, K..], b){any strides, dilation 1}
-//   after   Reshape(MatMul(x[N, C], w[C, O/G*K..]) + b), the padding cut off w; a product a group
-//   exact: the position meets every tap once, and nothing else does. Wins where the weights are
-//   read once, at the speed of memory.
+//   after   Reshape(MatMul(x[N, C], w[C, O/G*K..]) + b), the padding cut off w, one product a group
+//
+// Exact: each tap meets the position once. The rule wins where the weights are then read once, at
+// the speed of memory.
 
 #include <algorithm>
 

@@ -1,10 +1,12 @@
-// The cheaper order of a pointwise convolution and an average pool.
+// A pointwise convolution and an average pool are computed in the cheaper order.
 //
-//   before  AveragePool(Conv(x, w[O, C, 1..], b))       after  Conv(AveragePool(x), w, b)      and
-//   the converse before  ReduceMean(Conv(x, w[O, C, 1..], b)){space} after  Conv(ReduceMean(x), w,
-//   b) exact: an average is linear. With a bias the averaged weights must sum to one everywhere, so
-//   padding must not be counted (or absent). Wins when the pool shrinks the image (DenseNet's
-//   transitions): the convolution then does a quarter of the work.
+//   before  AveragePool(Conv(x, w[O, C, 1..], b))         after  Conv(AveragePool(x), w, b)
+//   before  ReduceMean(Conv(x, w[O, C, 1..], b)){space}   after  Conv(ReduceMean(x), w, b)
+//   and the converse of both
+//
+// Exact: an average is linear. A bias needs pool weights that sum to one everywhere, so that
+// padding is absent or not counted. Behind a pool that shrinks the image by two, as in DenseNet,
+// the convolution does a quarter of the work.
 
 #include <algorithm>
 #include <numeric>

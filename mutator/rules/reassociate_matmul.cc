@@ -1,8 +1,9 @@
-// Matrix products reassociated.
+// Matrix products are reassociated.
 //
-//   before  MatMul(MatMul(a, b), c)      after  MatMul(a, MatMul(b, c))     and the converse
-//   exact. Wins when the other order needs less arithmetic, above all when b and c are weights
-//   (their product is made once).
+//   before  MatMul(MatMul(a, b), c)
+//   after   MatMul(a, MatMul(b, c)), and the converse
+//
+// Exact. The rule gains most where b and c are weights: their product is computed once.
 
 #include "graph/emitter.h"
 #include "mutator/parallel.h"

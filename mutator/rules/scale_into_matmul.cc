@@ -1,10 +1,10 @@
-// A scalar factor moved back to a weight: through views, biases and products of activations (the
-// 1/sqrt(d) of attention).
+// A scalar factor moves back to a weight, through views, biases and products of activations.
 //
 //   before  view*(MatMul(.. (MatMul(x, w) + b) .., k)) * c       (or / c)
 //   after   view*(MatMul(.. (MatMul(x, w*c) + b*c) .., k))
-//   exact: every operator on the way is linear in the operand followed. Wins always: a pass over
-//   the scores is gone.
+//
+// Exact: every operator on the way is linear in the operand that is followed. Example: the
+// 1/sqrt(d) of attention, where a pass over the scores is saved.
 
 #include <algorithm>
 

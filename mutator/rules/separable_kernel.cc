@@ -1,16 +1,14 @@
-// A kernel that is exactly a sum of products, as two convolutions.
+// A kernel that is exactly a sum of products becomes two convolutions.
 //
-//   before  Conv(x, w[O, C/g, K..], b) where for some dimension a, with k the others, and some rank
-//   r
-//           w[o, c, k, k_a] = sum_t u[o, t, c, k] * v[o, t, k_a]        (by outputs: of each filter
-//           by itself) w[o, c, k, k_a] = sum_t u[c, t, k] * v[o, c, t, k_a]        (by inputs: of
-//           each input channel by itself) w[o, c, k, k_a] = sum_t u[t, c, k] * v[o, t, k_a] (whole:
-//           of all of a group)
-//   after   Conv(Conv(x, u){K_a = 1}, v{K = 1}, b) over r*O, r*C or r*g channels, in O, g and g
-//   groups exact: only for literal weights (the verifier knows them) whose stored numbers are such
-//   sums without rounding (mutator/low_rank.h): blurs, Sobel and box filters, sums of them, (2+1)-D
-//   factorized kernels. loses when K or what is saved is small: the second pass reads everything
-//   again.
+//   before  Conv(x, w[O, C/g, K..], b), where for one dimension a (k: the others) and a rank r
+//           w[o, c, k, k_a] = sum_t u[o, t, c, k] * v[o, t, k_a]     (each filter by itself)
+//           w[o, c, k, k_a] = sum_t u[c, t, k] * v[o, c, t, k_a]     (each input channel by itself)
+//           w[o, c, k, k_a] = sum_t u[t, c, k] * v[o, t, k_a]        (a whole group)
+//   after   Conv(Conv(x, u){K_a = 1}, v{K = 1}, b)
+//           over r*O, r*C or r*g channels in O, g and g groups
+//
+// Exact, and for literal weights only: their stored numbers are such sums without rounding
+// (mutator/low_rank.h). Examples are blurs, Sobel and box filters, and factorized (2+1)-D kernels.
 
 #include <algorithm>
 #include <cmath>

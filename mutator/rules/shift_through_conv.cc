@@ -1,10 +1,11 @@
-// A per-channel shift moved through a convolution into its bias.
+// A per-channel shift moves through a convolution into its bias.
 //
 //   before  Conv(x + t, w, b)        Conv(BatchNorm(x), w, b)
-//   after   Conv(x, w, b + w*t)      Conv(x, w*s, b + w*t),  (w*t)[o] = sum over c and taps of w[o,
-//   c, ..] t[c] partial: wrong where a window reads padding, which is zero before and t after.
-//   Exact without padding. loses when correcting the borders costs more than the pass over the data
-//   that it saves (pre-activation networks).
+//   after   Conv(x, w, b + w*t)      Conv(x, w*s, b + w*t)
+//           (w*t)[o] = sum over c and taps of w[o, c, ..] t[c]
+//
+// Partial: wrong where a window reads padding, which is zero in the model and t in the mutant.
+// Without padding it is exact. Pre-activation networks have such shifts.
 
 #include <algorithm>
 #include <numeric>

@@ -1,9 +1,9 @@
-// Products with a stored matrix of blocks, only where it is not zero.
+// Products with a stored matrix of blocks are computed only where the matrix is not zero.
 //
 //   before  MatMul(x, w), w zero outside of blocks (any rows, any columns)
 //   after   Concat of MatMul(x[rows], w[rows, columns]) a block; zeros where a column has none
-//   exact: for literals only. Rows and columns of one block are connected by numbers that are not
-//   zero. Loses where blocks are many or small.
+//
+// Exact, and for literals only. Nonzero numbers connect the rows and columns of one block.
 
 #include "mutator/parallel.h"
 #include "mutator/regions/select.h"

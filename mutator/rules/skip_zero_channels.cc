@@ -1,10 +1,10 @@
-// Convolutions with stored kernels between few of the channels, only where these are not zero.
+// Convolutions with stored kernels are computed only between channels whose kernels are not zero.
 //
 //   before  Conv(x, w), w zero outside of blocks of channels
 //   after   Conv(x, rows of w){group: blocks} where the blocks are equal and in order, else
 //           Concat of Conv(channels of x, block of w)
-//   exact: for literals only. Channels of one block are connected by kernels that are not zero.
-//   Loses where blocks are many or small.
+//
+// Exact, and for literals only. Nonzero kernels connect the channels of one block.
 
 #include <algorithm>
 

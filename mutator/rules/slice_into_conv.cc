@@ -1,9 +1,10 @@
-// A slice of a convolution's result computed alone: crops, strides and channel ranges move into the
-// convolution.
+// A slice of a convolution's result is computed alone.
 //
 //   before  Slice(Conv(x, w, b)){starts, ends, steps}
 //   after   Conv(x slice, w[rows], b[rows]){stride * step}, first window at starts
-//   exact: an output element does not depend on the others. Wins whenever something was cut away.
+//
+// Exact: an output element does not depend on the others. Crops, strides and channel ranges move
+// into the convolution.
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
-// One image cut into stripes or tiles that go to the batch.
+// One image is cut into stripes or tiles that go to the batch.
 //
-//   before  Conv(x[N, C, H, W], w)  [regions, as batch_to_space]
+//   before  Conv(x[N, C, H, W], w)   (regions as in batch_to_space)
 //   after   join(Conv(cut(x)[N*k, C, H/k_h, W/k_w], w))
-//   partial: wrong in reach rows on each side of every cut. An extent that k (times the strides)
-//   does not divide is padded, which grows the wrong region at the far edge. space_to_batch_halo is
-//   the exact variant. loses almost always on one core; wins where a batch is parallelized better
-//   than an image.
+//
+// Partial: wrong in `reach` rows on each side of every cut. An extent that k times the strides does
+// not divide is padded, which grows the wrong region at the far edge. The rule rarely wins on one
+// core. space_to_batch_halo is the exact variant.
 
 #include "mutator/layout.h"
 #include "mutator/sample.h"

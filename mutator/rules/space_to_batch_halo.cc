@@ -1,11 +1,11 @@
-// One image cut into stripes or tiles with what their windows need of the neighbors:
-// space_to_batch made exact (prevention).
+// One image is cut into tiles with the halo that their windows read: space_to_batch made exact.
 //
 //   before  Conv(x[N, C, H, W], w)
-//   after   join(Conv(concat_i(positions [i*L*s - pad, i*L*s - pad + reach) of x), w){no padding}),
-//   L = ceil(out / k) exact; any stride and dilation, k along one dimension or several, extents
-//   padded where k does not divide them. loses when copying the halo costs more than the batch
-//   gains.
+//   after   join(Conv(concat_i(positions [i*L*s - pad, i*L*s - pad + reach) of x), w){no padding})
+//           L = ceil(out / k)
+//
+// Exact, for any stride and dilation. k cuts along one dimension or several; extents are padded
+// where k does not divide them.
 
 #include <algorithm>
 

@@ -1,9 +1,10 @@
-// A grouped convolution as several of fewer groups side by side.
+// A grouped convolution becomes several of fewer groups.
 //
 //   before  Conv(x, w, b){group g}
-//   after   Concat over h parts of Conv(channels of x, rows of w, rows of b){group g/h},  h a
-//   divisor of g exact. loses when slicing and concatenating channels costs more than dense kernels
-//   gain.
+//   after   Concat over h parts of Conv(channels of x, rows of w, rows of b){group g/h}
+//           h a divisor of g
+//
+// Exact.
 
 #include <algorithm>
 

@@ -1,10 +1,11 @@
-// A large kernel as a sum of small ones.
+// A large kernel becomes a sum of small ones.
 //
 //   before  Conv(x, w[O, C, K_h, K_w, ..])        5x5, 7x7, 1x7, 7x1, 3x3x3, ..
-//   after   sum over parts of Conv(x shifted, w[.., part]),  each part at most `part` taps wide in
-//   every dimension exact: a convolution is the sum over its taps. 5x5 = 3x3 + 3x2 + 2x3 + 2x2;
-//   with part 1 along one dimension, rows. loses when the library runs the large kernel as well as
-//   the small ones: the sums are extra traffic.
+//   after   sum over parts of Conv(x shifted, w[.., part])
+//
+// Exact: a convolution is the sum over its taps. A part is at most `part` taps wide in every
+// dimension: 5x5 = 3x3 + 3x2 + 2x3 + 2x2. With part 1 along one dimension the parts are rows.
+//
 // Source: EinNet (summation splitting), TASO.
 
 #include <algorithm>

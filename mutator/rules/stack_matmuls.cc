@@ -1,9 +1,9 @@
-// Independent matrix products of equal shapes as one batched product.
+// Independent matrix products of equal shapes become one batched product.
 //
 //   before  MatMul(a1, b1), MatMul(a2, b2), ..      (a_i of one type, b_i of one type)
 //   after   rows of MatMul(stack(a_i), stack(b_i))
-//   exact. Stacks of weights are made when the plan is loaded. loses when stacking activations
-//   costs more than the calls saved.
+//
+// Exact. Stacks of weights are made when the plan is loaded.
 
 #include <algorithm>
 

@@ -1,11 +1,10 @@
-// The same chain of operators with the same weights on two inputs as one chain on both, stacked
-// along the batch.
+// The same chain of operators with the same weights on two inputs becomes one chain on both.
 //
-//   before  f(x), f(y)                        Siamese encoders
-//   after   Split(f(Concat(x, y)))
-//   exact: every operator of the chain computes the rows of dimension 0 alike and by themselves.
-//   Weights are read once, and products have twice the rows. Loses when one row fills the machine
-//   already: the concatenation is a copy.
+//   before  f(x), f(y)
+//   after   Split(f(Concat(x, y))), along the batch
+//
+// Exact: every operator of the chain computes the rows of dimension 0 alike and separately. Weights
+// are read once, and products have twice the rows. Siamese encoders have such chains.
 
 #include <algorithm>
 

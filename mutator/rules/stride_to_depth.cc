@@ -1,10 +1,11 @@
-// Strided convolutions without stride: space-to-depth and a kernel smaller by the stride.
+// Strided convolutions become space-to-depth and a dense convolution with a smaller kernel.
 //
 //   before  Conv(x, w[O, C/g, K..]){strides s_h, s_w, .., dilation 1}
-//   after   Conv(depth(pad(x))[N, C*s_h*s_w.., M..], regroup(pad(w))[O, C/g*s_h*s_w..,
-//   ceil(K/s)..]){stride 1, no padding} exact: tap s*q + r of the window is tap q of residue r;
-//   taps beyond K are zero. loses when the few input channels were no problem: the padded kernel
-//   does up to (s*ceil(K/s)/K)^2 times the arithmetic.
+//   after   Conv(depth(pad(x))[N, C*s_h*s_w.., M..],
+//                regroup(pad(w))[O, C/g*s_h*s_w.., ceil(K/s)..]){stride 1, no padding}
+//
+// Exact: tap s*q + r of the window is tap q of residue r, and taps beyond K are zero. The padded
+// kernel does up to (s*ceil(K/s)/K)^2 times the arithmetic.
 
 #include <algorithm>
 
@@ -43,8 +44,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
     const int64_t s = window.stride;
     const int64_t dim = static_cast<int64_t>(d + 2);
     const int64_t taps = (window.kernel + s - 1) / s;
-    const int64_t needed =
-        s * (shape.out_spatial[d] - 1 + taps);  // padded extent that the outputs read
+    // Padded extent that the outputs read.
+    const int64_t needed = s * (shape.out_spatial[d] - 1 + taps);
     const int64_t present = window.pad_begin + window.input;
     x = e.PadZero(x, dim, window.pad_begin, std::max<int64_t>(0, needed - present));
     x = e.Slice(x, dim, 0, needed);

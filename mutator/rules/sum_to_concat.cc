@@ -1,11 +1,12 @@
-// A sum of linear operators as one operator on a concatenation; of one weight, on the sum (residual
-// adds of pointwise branches).
+// A sum of linear operators becomes one operator on a concatenation or, with one weight, on a sum.
 //
 //   before  Conv(a, v, p) + Conv(b, w, q)        MatMul(a, v) + MatMul(b, w)
 //   after   Conv(Concat(a, b), [v | w], p + q)   MatMul(Concat(a, b), [v; w])
 //   after   (shared = 1, v = w)  Conv(a + b, w, p + q),  MatMul(a + b, w)
-//   exact: the cells of recurrent networks (x*W + h*U), shortcut projections. loses when the
-//   concatenation is a copy that costs more than the larger product gains.
+//
+// Exact. Examples are the cells of recurrent networks (x*W + h*U), shortcut projections, and
+// residual adds of pointwise branches.
+//
 // Source: TASO.
 
 #include <algorithm>

@@ -1,12 +1,12 @@
-// Sums of products of any length, multiplied out and put together again in the cheapest way.
+// Sums of products are multiplied out and put together again in the cheapest way.
 //
 //   before  x*w + (x*a)*b           Conv(Conv(x, a), b)       (x*a)*b      sum (x - c)^2
 //   after   x*(w + a*b)             Conv(x, b*a)              x*(a*b)      x.x - 2 x.c + c.c
-//   exact: like terms are added up (mutator/index/like_terms.h), products are contracted in the
-//   order of least predicted time (mutator/index/contract.h), what depends on weights only is
-//   computed when a plan is loaded. Squares of sums can cancel: they are not offered before roots,
-//   logarithms, quotients and comparisons. Loses when the merged weights are slower to read than
-//   predicted.
+//
+// Exact: like terms are added up (mutator/index/like_terms.h). Products are contracted in the order
+// of least predicted time (mutator/index/contract.h). Expressions of weights are computed when a
+// plan is loaded. Squares of sums can cancel, so they are not offered before roots, logarithms,
+// quotients and comparisons.
 
 #include <algorithm>
 #include <map>
@@ -119,8 +119,8 @@ Rule Make() {
   rule.after = "x*(w + a*b), x*(a*b), Conv(x, b*a), (x + y)*w, x.x - 2*x.c + c.c";
   rule.precondition =
       "linear operators read once, at most 8 factors an operand; predicted to be faster; weights "
-      "at "
-      "most 1.5 times or 64 MiB more; squares of sums not before roots, quotients and comparisons";
+      "at most 1.5 times or 64 MiB more; squares of sums not before roots, quotients and "
+      "comparisons";
   rule.loses_when = "the merged weights are slower to read than predicted";
   rule.match = &FindMatches;
   rule.apply = &Apply;

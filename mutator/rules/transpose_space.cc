@@ -1,10 +1,10 @@
-// A convolution computed on the transposed image.
+// A convolution is computed on the transposed image.
 //
 //   before  Conv(x[.., H, W], w[.., K_h, K_w])
 //   after   Transpose(Conv(Transpose(x), Transpose(w)))
-//   exact. 1xk and kx1 kernels have one fast direction; chains of both keep one layout, since
-//   adjacent transpositions cancel. loses when the transpositions cost more than the direction
-//   gains.
+//
+// Exact. 1xk and kx1 kernels have one fast direction. A chain of both keeps one layout, since
+// adjacent transpositions cancel.
 
 #include <algorithm>
 #include <utility>

@@ -1,11 +1,11 @@
-// Transposed convolutions as one dense convolution a phase, interleaved.
+// Transposed convolutions become one dense convolution a phase, and the phases are interleaved.
 //
 //   before  ConvTranspose(x, w[C, O/g, K..], b){stride s, any dilation, padding, groups}
-//   after   interleave_r(Conv(x, w_r, b)),  w_r: the taps t with (r + pad - t*d) mod s = 0,
-//   reversed exact: output s*m + r reads x[m + (r + pad - t*d) / s] by exactly these taps. A phase
-//   without taps (holes between the windows, dilations that share a factor with s) is the bias.
-//   loses when interleaving costs more than a dense convolution gains over the library's transposed
-//   one.
+//   after   interleave_r(Conv(x, w_r, b))
+//           w_r: the taps t with (r + pad - t*d) mod s = 0, reversed
+//
+// Exact: output s*m + r reads x[m + (r + pad - t*d) / s] by exactly these taps. A phase without
+// taps is the bias (holes between the windows, dilations that share a factor with s).
 
 #include <algorithm>
 #include <numeric>

@@ -1,10 +1,11 @@
-// Transposed convolutions whose windows do not overlap, as one pointwise convolution and an
+// Transposed convolutions whose windows do not overlap become a pointwise convolution and an
 // interleaving view.
 //
 //   before  ConvTranspose(x, w[C, O, K..], b){strides = K, no padding, dilation 1, group 1}
 //   after   interleave(Conv(x, regroup(w)[O*K.., C, 1..], repeat(b)))
-//   exact: every output element has exactly one tap. Wins when the library's transposed convolution
-//   is weak.
+//
+// Exact: every output element has exactly one tap. The rule wins where the library's transposed
+// convolution is slow.
 
 #include <algorithm>
 

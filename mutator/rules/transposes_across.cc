@@ -1,11 +1,12 @@
-// Elementwise operators computed in the layout in which their operands are, without the Transposes
-// around them.
+// Elementwise operators are computed in the layout of their operands, without the Transposes around
+// them.
 //
 //   before  Transpose(f(Transpose(x, p), Transpose(y, p), w), p^-1)    channels-last exports
 //   after   f(x, y, Transpose(w, p^-1))
-//   exact: f computes every position by itself. All elementwise operators that are connected change
-//   together; what is read in the old layout, or given in it, is transposed there. Loses when fewer
-//   elements are transposed before than after; such are not offered.
+//
+// Exact: f computes every position by itself. All connected elementwise operators change together.
+// What is read or given in the old layout is transposed there; only mutants that transpose fewer
+// elements are offered.
 
 #include <algorithm>
 #include <map>
@@ -72,7 +73,7 @@ bool IsTranspose(const Graph& graph, int32_t id, const Ints& perm) {
 
 /// Members and the Transposes at their border that disappear.
 struct Site {
-  Ints perm;                     ///< of the Transposes before
+  Ints perm;                     ///< perm of the Transposes before
   std::vector<int32_t> members;  ///< ascending
   std::set<int32_t> before, behind;
   double gain = 0;  ///< elements that are transposed no more

@@ -1,9 +1,11 @@
-// The cheaper order of a pointwise convolution and a resizing of the image.
+// A pointwise convolution and a resizing of the image are computed in the cheaper order.
 //
-//   before  Conv(Resize(x), w[O, C, 1..], b)      after  Resize(Conv(x, w, b))      and the
-//   converse exact: interpolation is linear and acts on each channel alike; a bias stays where the
-//   shares of every position sum to one without rounding (nearest, linear by powers of two). Wins
-//   whenever the image grows (the converse where it shrinks).
+//   before  Conv(Resize(x), w[O, C, 1..], b)
+//   after   Resize(Conv(x, w, b)), and the converse
+//
+// Exact: interpolation is linear and acts on each channel alike. A bias needs shares that sum to
+// one at every position without rounding (nearest, linear by powers of two). The rule wins where
+// the image grows, its converse where the image shrinks.
 
 #include <algorithm>
 

@@ -1,11 +1,13 @@
-// A convolution behind a nearest upsampling as one small convolution a phase on the small image.
+// A convolution behind a nearest upsampling becomes small convolutions, one a phase.
 //
 //   before  Conv(Resize(x){nearest, by s_h, s_w, ..}, w){stride 1}
-//   after   interleave_r(Conv(x, w_r)),  w_r[e] = sum of the taps t with floor((r - pad + t*d) / s)
-//   = e exact, borders included: position u of the large image is padding where floor(u / s) is
-//   padding of the small one. A 3x3 kernel behind an upsampling by 2 becomes four 2x2 kernels: 4/9
-//   of the arithmetic, and the large image is never made. loses when interleaving costs more than
-//   that saves.
+//   after   interleave_r(Conv(x, w_r))
+//           w_r[e] = sum of the taps t with floor((r - pad + t*d) / s) = e
+//
+// Exact, borders included: position u of the large image is padding where floor(u / s) is padding
+// of the small one. A 3x3 kernel behind an upsampling by 2 becomes four 2x2 kernels with 4/9 of the
+// arithmetic, and the large image is never computed.
+//
 // Source: sub-pixel convolution (Shi et al. 2016), nearest case.
 
 #include <algorithm>

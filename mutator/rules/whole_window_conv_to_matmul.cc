@@ -1,9 +1,10 @@
-// Convolutions whose one window is the whole input, as a matrix product: classifiers and
-// discriminators end so.
+// Convolutions whose one window is the whole input become a matrix product.
 //
 //   before  Conv(x[N, C, K..], w[O, C, K..]){no padding, dilation 1, group 1}
 //   after   Reshape(MatMul(x[N, C*K..], w[O, C*K..]^T) + bias)
-//   exact. Wins where the library's convolution makes poor use of a single output position.
+//
+// Exact. Classifiers and discriminators end so. The rule wins where the library's convolution is
+// slow for a single output position.
 
 #include <algorithm>
 

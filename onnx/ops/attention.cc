@@ -138,7 +138,7 @@ class AttentionImport {
     return f_.Reshape(repeated, {shape[0], heads, shape[2], shape[3]});
   }
 
-  /// Rows that see no key; nothing where every row is known to see one.
+  /// Rows that see no key; nullopt if every row is known to see one.
   std::optional<ValueId> HiddenRows() {
     std::optional<ValueId> seen = allowed_;
     if (added_.has_value()) {

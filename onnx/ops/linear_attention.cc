@@ -27,7 +27,7 @@ ValueId Column(Formula& f, ValueId x, int64_t t) { return f.Transposed(f.Slice(x
 
 struct Recurrence {
   int64_t query_heads = 0;
-  int64_t heads = 0;  ///< of keys and values
+  int64_t heads = 0;  ///< heads of keys and values
   double scale = 1;
   std::optional<ValueId> decay = std::nullopt;  ///< [N, heads, T, key size or 1]
   std::optional<ValueId> rate = std::nullopt;   ///< [N, heads or 1, T, 1]

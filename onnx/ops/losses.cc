@@ -43,7 +43,7 @@ absl::StatusOr<Loss> ReadLoss(OpContext& op) {
   return loss;
 }
 
-/// Over all elements, to a scalar.
+/// Reduces all elements to a scalar.
 ValueId Reduced(Formula& f, std::string_view name, ValueId x) {
   Ints axes(f.shape(x).size());
   std::iota(axes.begin(), axes.end(), 0);

@@ -60,7 +60,7 @@ class Recurrence {
     GraphBuilder body;
     std::map<ValueId, ValueId> outer;  ///< of values of the body that no step changes
     Values invariants;                 ///< values around the loop
-    Values inputs;                     ///< of the body, for them
+    Values inputs;                     ///< inputs of the body, for them
   };
 
   absl::StatusOr<Values> Unroll(const Direction& direction, ValueId all, Values state,

@@ -10,7 +10,7 @@ struct Rotation {
   ValueId cos, sin;  ///< a row of angles for each position
   std::optional<ValueId> positions = std::nullopt;
   int64_t heads = 0;
-  int64_t columns = 0;  ///< of a head that turn; 0: all
+  int64_t columns = 0;  ///< columns of a head that turn; 0: all
   bool interleaved = false;
 };
 

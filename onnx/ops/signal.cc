@@ -100,7 +100,7 @@ ValueId Waves(Formula& f, DType dtype, bool sine, int64_t rows, int64_t columns,
 }
 
 struct Spectrum {
-  int64_t length = 0;  ///< of the transform
+  int64_t length = 0;  ///< length of the transform
   bool inverse = false;
   bool onesided = false;
 };

@@ -27,16 +27,17 @@ namespace {
 
 constexpr int kMaxExtractions = 12;
 constexpr double kChoosingShare = 0.6;  // of the time left
-constexpr double kExtractSeconds = 5,
-                 kExtractShare = 0.15;  // at most, and of the time left, for one extraction
-constexpr double kLeastExtractSeconds =
-    0.5;  // the first extraction gets that much whatever is left
-constexpr double kTrialWholes =
-    2.5;  // comparisons of whole programs that trying an extracted one and learning from it takes
-constexpr double kOperatorSeconds =
-    1e-9;  // of an operator that runs in its producer's step: of two equals the smaller program
-constexpr double kCalmShare =
-    0.2;  // of a program's time that must be untouched for the machine's drift to be taken out
+/// Limits of one extraction: seconds, and a share of the time left.
+constexpr double kExtractSeconds = 5, kExtractShare = 0.15;
+/// The first extraction gets these seconds whatever is left.
+constexpr double kLeastExtractSeconds = 0.5;
+/// Cost of trying an extracted program and learning from it, in comparisons of whole programs.
+constexpr double kTrialWholes = 2.5;
+/// Cost of an operator that runs in its producer's step: it makes the smaller of two equally fast
+/// programs win.
+constexpr double kOperatorSeconds = 1e-9;
+/// Share of a program's time that must be unchanged before the machine's drift is corrected by it.
+constexpr double kCalmShare = 0.2;
 
 class EGraphSearcher {
  public:

@@ -12,8 +12,8 @@
 namespace mendel {
 namespace {
 
-constexpr double kMeasureBelow =
-    1.5;  // predicted to be slower than this against its original: not measured
+// A mutant that is predicted to be slower than this is not measured.
+constexpr double kMeasureBelow = 1.5;
 constexpr double kExpandBelow = 1.25;  // slower alone than this: no further rules on top of it
 constexpr double kLeastShare = 0.02;  // of an alternative's time that its own e-nodes cost at least
 // Preferences, not seconds, when a graph is made that shows certain alternatives.

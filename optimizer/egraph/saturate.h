@@ -67,7 +67,7 @@ class Saturator {
   /// Equal subprograms under one rule and choice.
   struct MatchClass {
     std::vector<RuleMatch> matches;
-    double seconds = 0;  ///< of all places, by the e-nodes' costs
+    double seconds = 0;  ///< seconds of all places, by the e-nodes' costs
     bool first_of_all = false;
   };
   /// Knowledge about a class of places that was verified.
@@ -80,7 +80,7 @@ class Saturator {
     double gain = 0;
     std::string key;
     ContextPointer base;
-    std::set<ENodeId> nodes;  ///< of the alternatives
+    std::set<ENodeId> nodes;  ///< nodes of the alternatives
   };
 
   absl::Status RunRound(const std::vector<ContextPointer>& contexts,

@@ -220,8 +220,8 @@ class Simplifier {
     std::vector<Bits> necessary(left.size(), Bits((left.size() + 63) / 64, ~uint64_t{0}));
     std::set<int> work(left.begin(), left.end());
     while (!work.empty()) {
-      const int c =
-          *work.rbegin();  // classes that are read are mostly numbered after those that read them
+      // Classes that are read are mostly numbered after those that read them.
+      const int c = *work.rbegin();
       work.erase(c);
       const size_t at = static_cast<size_t>(place[static_cast<size_t>(c)]);
       Bits common = necessary[at];

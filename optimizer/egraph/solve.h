@@ -27,7 +27,7 @@ struct Solution {
   double cost = 0;
   double lower_bound = 0;
   std::string method;   ///< "ilp" or "greedy": what found or proved it
-  int64_t columns = 0;  ///< of the integer programs that were solved
+  int64_t columns = 0;  ///< columns of the integer programs that were solved
   int64_t rows = 0;
   int64_t loop_cuts = 0;
 };

@@ -51,7 +51,7 @@ class CostPredictor {
   static Tree FitTree(const std::vector<CostSample>& samples, const std::vector<double>& rest);
 
   bool trained_ = false;
-  std::vector<double> weights_;  // of the features, then the common intercept
+  std::vector<double> weights_;  // weights of the features, then the common intercept
   std::map<std::string, double> intercepts_;
   std::vector<Tree> trees_;
 };

@@ -10,10 +10,10 @@
 
 namespace mendel {
 
-/// By node, `nodes` of them: a step's `seconds` count for its first node, a conversion's in equal
-/// shares for the steps that request it (Step::requested_by). So the cost of a node has in it what
-/// its layout costs between the neighbors that it ran with. A conversion that nothing requests, of
-/// a graph output, counts for no node.
+/// Returns seconds by node, for `nodes` nodes. The seconds of a step count for its first node.
+/// Those of a conversion count in equal shares for the steps that request it (Step::requested_by),
+/// so the cost of a node includes the conversions between it and its neighbors. A conversion of a
+/// graph output, which no step requests, counts for no node.
 std::vector<double> SecondsByNode(std::span<const Step> steps, std::span<const double> seconds,
                                   size_t nodes);
 

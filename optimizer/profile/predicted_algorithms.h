@@ -13,7 +13,7 @@
 
 namespace mendel {
 
-/// By node.
+/// The name of the chosen algorithm, by node.
 using Algorithms = std::map<int32_t, std::string>;
 /// Names of algorithms by node, the backend's favorite first; no entry for nodes without a choice.
 using AlgorithmOffers = std::map<int32_t, std::vector<std::string>>;

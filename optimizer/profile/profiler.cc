@@ -23,10 +23,12 @@ namespace {
 constexpr std::string_view kDropped = "dropped ";
 constexpr int kMinRounds = 7;           // of a comparison
 constexpr size_t kFewStoredRounds = 5;  // fewer are kept for searches of the same budget only
-constexpr double kLonger =
-    3;  // times as long may a comparison take whose rounds disagree about a gain
-constexpr double kLastShare = 2;    // times as long as a comparison is kept for the last one
-constexpr double kLeastMore = 0.5;  // of its time: less is not worth while
+/// A comparison whose rounds disagree about a gain may take this many times as long.
+constexpr double kLonger = 3;
+/// Time reserved for the last comparison, in times of a comparison.
+constexpr double kLastShare = 2;
+/// A comparison is extended only by at least this share of its time.
+constexpr double kLeastMore = 0.5;
 
 Measurement Dropped() {
   constexpr double kNever = std::numeric_limits<double>::infinity();

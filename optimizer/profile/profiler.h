@@ -31,7 +31,7 @@ namespace mendel {
 struct Variant {
   Graph graph;
   Algorithms algorithms;
-  /// The name in warnings, e.g. "rule conv_merge".
+  /// The name in warnings, e.g. "rule merge_convs".
   std::string name = {};
 };
 
@@ -69,8 +69,8 @@ struct ProfilerOptions {
 /// measured.
 std::string ThreadsText(const ProfilerOptions& options);
 
-/// Not thread-safe: measurements must not disturb each other. At most two whole programs are
-/// compiled at a time.
+/// Not thread-safe: measurements must not disturb each other. Compare compiles all of its variants
+/// at once; callers pass at most two whole programs.
 class Profiler {
  public:
   /// Both must outlive the profiler.
@@ -196,7 +196,7 @@ class Profiler {
   absl::StatusOr<Algorithms> CombineAlgorithms(const Graph& graph, const Offers& offers,
                                                double max_seconds, AlgorithmTimes& times);
   /// A whole program's time over the standard's, measured once more, the mean of all its
-  /// measurements; infinite where it is wrong or fails, nothing where the deadline leaves no time.
+  /// measurements; infinite where it is wrong or fails, nullopt if the deadline leaves no time.
   /// `choice` has the known ones.
   absl::StatusOr<std::optional<double>> RatioOf(const Graph& graph, const Algorithms& choice,
                                                 double max_seconds, AlgorithmTimes& times);

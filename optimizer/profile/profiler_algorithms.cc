@@ -24,8 +24,8 @@ namespace {
 
 constexpr double kCombinations = 8;  // time is kept for as many measurements of combined algorithms
 constexpr double kShortest = 0.05;   // seconds
-constexpr double kFewRuns =
-    4;  // more runs than this must fit into a share of the time for a program to run twice
+// A program runs twice only if more runs than this fit into its share of the time.
+constexpr double kFewRuns = 4;
 
 /// The timed steps of a program by node, so that a node needs no look at all of them.
 class StepsByNode {
@@ -82,8 +82,8 @@ class StepsByNode {
 /// Choices that are timed in one program.
 struct Together {
   Algorithms algorithms;
-  double expected_gain =
-      0;  ///< arithmetic of the nodes, less where the backend ranks other algorithms before these
+  /// Arithmetic of the nodes, less where the backend ranks other algorithms before these.
+  double expected_gain = 0;
 };
 
 /// The fewest programs that time every offer, the largest expected gain first. A program has

@@ -18,11 +18,11 @@ namespace mendel {
 namespace {
 
 constexpr double kNoise = 0.97;  // an algorithm must win by more than measurements repeat
-constexpr double kTie =
-    1.1;  // an algorithm that loses less than this alone may win among others of its kind
+// An algorithm that loses less than this alone may win among others of its kind.
+constexpr double kTie = 1.1;
 constexpr double kAffordable = 4;  // a program is begun when so many first runs fit into the time
-constexpr int kRounds =
-    8;  // in which each node's best is put together, whose times then change what is best
+// Rounds that put each node's best together; their times change what is best.
+constexpr int kRounds = 8;
 
 }  // namespace
 

@@ -31,7 +31,7 @@ RefitTerm Fitted(RefitTerms& terms, RefitTerm expression, const Shape& shape) {
   return terms.Op("Expand", {expression}, {{"shape", shape}});
 }
 
-/// The term of the constant's shape whose view `view` is `fitted`; nothing when the view leaves
+/// The term of the constant's shape whose view `view` is `fitted`; nullopt if the view leaves
 /// elements out or repeats them.
 std::optional<RefitTerm> Undone(RefitTerms& terms, RefitTerm constant, RefitTerm view,
                                 RefitTerm fitted) {

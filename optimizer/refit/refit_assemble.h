@@ -12,7 +12,7 @@
 namespace mendel {
 
 struct RefitReplacement {
-  RefitTerm term;       ///< of the constant's type
+  RefitTerm term;       ///< term of the constant's type
   RefitTensor report;   ///< without name
   bool moved = false;   ///< all elements are stored elements of the other program
   std::string failure;  ///< conflicting or unequal elements; empty when there are none

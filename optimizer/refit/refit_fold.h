@@ -38,8 +38,8 @@ class RefitFolder {
   RefitTerm Inverse(RefitTerm weight);
   /// `m` reshaped to rank `rank` with its elements along `dim` (-1: one element).
   RefitTerm Spread(RefitTerm m, size_t rank, int64_t dim);
-  /// The one dimension of a value of shape `of` that `m` varies along, -1 for one element; nothing
-  /// when there are more.
+  /// The one dimension of a value of shape `of` that `m` varies along, -1 for one element; nullopt
+  /// if there are more.
   std::optional<int64_t> Along(RefitTerm m, const Shape& of) const;
 
   // A value that depends on inputs, and a weight.

@@ -18,8 +18,8 @@ struct RefitCandidate {
   RefitTerm constant;
   RefitTerm view;
   RefitTerm expression;
-  bool moved =
-      false;  ///< `expression` only moves or converts stored elements: the values must be equal
+  /// `expression` only moves or converts stored elements: the values must be equal.
+  bool moved = false;
 };
 
 /// Names of constants and of values, for messages.

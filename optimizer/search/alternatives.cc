@@ -13,7 +13,7 @@ namespace mendel {
 namespace {
 
 std::string VerdictKey(const Mutant& mutant) {
-  // Old name, kept for one version.
+  // "judge" is the verifier's old name: a new key would make stored verdicts invalid.
   return Sha256Hex(Cat("judge ", kVerifierVersion, " rule ", mutant.rule->name, "\n",
                        SubprogramKey(mutant.original), "\n", SubprogramKey(mutant.mutant)));
 }
@@ -106,7 +106,7 @@ absl::StatusOr<std::vector<CorrectedMutant>> CorrectionKinds(const Mutant& mutan
                                                              const VerifierLimits& limits,
                                                              ProfileCache& cache) {
   std::vector<CorrectedMutant> ways;
-  // Old name, kept for one version.
+  // "mending" is the correction's old name: a new key would make stored choices invalid.
   const std::optional<std::string> preferred = cache.Get("mending", VerdictKey(mutant));
   for (const Correct correct : kCorrectionKinds) {
     if (correct == &AtEnd && ways.back().correction == CorrectionKind::kInside) continue;
@@ -132,7 +132,7 @@ absl::Status ScreenCorrected(const Mutant& mutant, const CorrectedMutant& correc
   options.seed = limits.seed + 1;
   options.deadline = Deadline::After(limits.max_seconds);
   const std::string way(CorrectionName(corrected.correction));
-  // Old name, kept for one version.
+  // "mended" is the old word for corrected: a new key would make stored verdicts invalid.
   const std::string key = Cat("mended by ", way, " ", VerdictKey(mutant));
   if (cache.Get("verdict", key).has_value()) return absl::OkStatus();
   MENDEL_ASSIGN_OR_RETURN(const bool equal,
@@ -202,7 +202,7 @@ absl::Status PreferCorrection(const Mutant& mutant, int number, Alternative& alt
                               ProfileCache& cache) {
   if (number >= 0) Use(std::move(alternative.others[static_cast<size_t>(number)]), alternative);
   alternative.others.clear();
-  // Old name, kept for one version.
+  // "mending" is the correction's old name: a new key would make stored choices invalid.
   return cache.Put("mending", VerdictKey(mutant), alternative.correction);
 }
 

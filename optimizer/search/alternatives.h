@@ -29,7 +29,7 @@ struct Alternative {
   Graph graph;
   std::string correction;               ///< "" or a CorrectionName
   std::vector<std::vector<Box>> boxes;  ///< corrected, an entry an output
-  double flop_share = 0;                ///< of the correction
+  double flop_share = 0;                ///< flop share of the correction
   /// Other ways of correction, equally right. Each is measured beside `graph`, the best passed to
   /// PreferCorrection. Empty once that is done.
   std::vector<CorrectedMutant> others;

@@ -11,15 +11,15 @@
 namespace mendel {
 namespace {
 
-constexpr double kOfGraph =
-    20;  // seconds: whole programs are compared several times whatever is in them
+// Seconds: whole programs are compared several times whatever is in them.
+constexpr double kOfGraph = 20;
 constexpr double kOfContraction = 0.5;  // seconds: its mutants and its algorithms
 constexpr double kMost = 55;            // seconds a graph, for these two
-constexpr double kOfOperation =
-    2e-10;  // seconds: a search runs whole programs some thirty times, at 150 GFLOP/s
+// Seconds: a search runs whole programs some thirty times, at 150 GFLOP/s.
+constexpr double kOfOperation = 2e-10;
 constexpr double kMostOfRuns = 120;  // seconds a graph
-constexpr double kOperations =
-    8;  // an output element, from which on an operator counts as a contraction
+// Operations an output element from which on an operator counts as a contraction.
+constexpr double kOperations = 8;
 
 // Seconds of a certificate: several draws modulo a prime, on one core.
 constexpr double kOfCertificate = 5, kOfNode = 1e-3, kOfFieldOperation = 1e-9, kOfFieldByte = 1e-8;

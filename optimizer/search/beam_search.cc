@@ -29,10 +29,10 @@
 namespace mendel {
 namespace {
 
-constexpr double kTryBelow =
-    1.03;  // a subprogram alone may be this much slower: views may cancel in the whole
-constexpr double kNarrowly =
-    1.02;                         // a whole program that is slower than this is not looked at again
+// A subprogram alone may be this much slower: views may cancel in the whole.
+constexpr double kTryBelow = 1.03;
+// A whole program that is slower than this is not measured again.
+constexpr double kNarrowly = 1.02;
 constexpr int kMeasurements = 3;  // at one candidate in the whole program, the first included
 constexpr double kObviouslyBelow = 0.8;  // and are at most so slow alone
 constexpr int kObviousRounds = 3;
@@ -421,7 +421,7 @@ class BeamSearcher {
   bool replaying_ = false;  // stored outcomes are quick, and are made again whatever time is left
   bool left_out_ = false;   // some candidate could not be afforded
   double best_saved_share_ = 0;              // of the program's work, by one exact candidate
-  int groups_ = 0;                           // of candidates that were accepted together
+  int groups_ = 0;                           // groups of candidates that were accepted together
   std::vector<AcceptedCandidate> accepted_;  // in the order of acceptance
   std::vector<AcceptedCandidate> in_best_;
   std::vector<CandidateClass> refused_;  // narrowly

@@ -11,16 +11,22 @@
 namespace mendel {
 namespace {
 
-// The order of attempts, where the budget may not suffice for all: predictions may be wrong by
-// kDoubt, so that what is predicted slower still has a chance; a candidate that has to be localized
-// and corrected takes longer to verify, and pays for its correction.
-constexpr double kDoubt = 0.25, kLeastGain = 0.02;
-constexpr double kExactVerifySeconds = 0.03, kPartialVerifySeconds = 0.4, kCorrectedShare = 0.15;
+// The budget may not suffice for all candidates: these order them by expected gain.
+/// Added to the predicted share of saved time: a candidate that is predicted slower has a chance.
+constexpr double kDoubt = 0.25;
+/// Smallest share of saved time that a candidate counts with.
+constexpr double kLeastGain = 0.02;
+/// Typical seconds to verify a candidate. A partial one must be localized and corrected.
+constexpr double kExactVerifySeconds = 0.03, kPartialVerifySeconds = 0.4;
+/// Typical time of a correction, as a share of the original's.
+constexpr double kCorrectedShare = 0.15;
 
-constexpr double kObvious = 0.2;     // of the program's work
-constexpr size_t kObviousTries = 3;  // a round
+/// Exact candidates that save at least this share of the program's work come first, up to this
+/// number a round.
+constexpr double kObvious = 0.2;
+constexpr size_t kObviousTries = 3;
 
-/// Seconds that the candidate may gain, in all its places, over those that it takes to find out.
+/// Seconds that the candidate may save in all its places, per second of trying it.
 double ExpectedGain(const OperatorProfiles& profiles, const CandidateClass& candidate) {
   const auto predicted = [&](const Graph& graph) {
     double sum = 0;

@@ -17,7 +17,7 @@ struct ProgressEvent {
   int64_t candidates = 0;  ///< verified so far
   double candidates_per_second = 0;
   double best_speedup = 1;  ///< over the baseline, measured
-  double seconds_left = 0;  ///< of the budget; negative: no budget in this phase
+  double seconds_left = 0;  ///< seconds left of the budget; negative: no budget in this phase
   bool last = false;        ///< of its phase: watchers show it whatever they showed just before
 };
 

@@ -31,7 +31,7 @@ struct SearchRecord {
   /// The counters of the search that was made (proposed, screened out, partial, corrected,
   /// measured, rounds, wrong numbers, weight growth).
   plan::SearchCounters counters;
-  /// In the order of acceptance.
+  /// Accepted candidates, in the order of acceptance.
   std::vector<AcceptedCandidate> accepted;
 };
 

@@ -117,7 +117,7 @@ std::string SearchSession::Key(const std::string& method) const {
   for (const std::string& place : options_.tried_first) first += Cat("\nfirst ", place);
   const ProfilerOptions& profile = profiler_.options();
   return Sha256Hex(
-      // Old name, kept for one version.
+      // "judge" is the verifier's old name: a new key would make stored searches invalid.
       Cat(method, " judge ", kVerifierVersion, " rules ", rules, "\nbudget ",
           options_.budget_seconds, " ", options_.max_candidates, " ", options_.max_rounds,
           " growth ", most_growth_, "\nseed ", options_.seed, "\n", profiler_.backend().Identity(),
@@ -161,9 +161,10 @@ absl::StatusOr<SearchSession::Trial> SearchSession::TryWhole(
   trial.variant = {graph, std::move(algorithms), name};
   MENDEL_ASSIGN_OR_RETURN(
       const std::vector<Measurement> times,
-      profiler_.Compare({result_.best, trial.variant}, kWholeSeconds, kWholeWin,
-                        // Old name, kept for one version.
-                        measurement == 0 ? "whole" : Cat("whole, look ", measurement)));
+      profiler_.Compare(
+          {result_.best, trial.variant}, kWholeSeconds, kWholeWin,
+          // "look" is a measurement's old name: a new key would make stored ones invalid.
+          measurement == 0 ? "whole" : Cat("whole, look ", measurement)));
   NoteWholeSeconds(profiler_.plain_seconds());
   trial.dropped = times[1].dropped;
   trial.ratio = times[1].ratio.median;

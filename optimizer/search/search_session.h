@@ -60,8 +60,8 @@ class SearchSession {
   struct Trial {
     Variant variant;  ///< with the algorithms chosen
     bool accepted = false;
-    bool dropped = false;  ///< for its numbers
-    double ratio = 1;      ///< to the best so far; infinite when dropped
+    bool dropped = false;  ///< for wrong numbers, or because its weights grow too much
+    double ratio = 1;      ///< to the best so far; infinite if dropped for its numbers
   };
   /// Chooses algorithms for `graph`, which contains the mutants `applied`, and makes it the best
   /// when the whole program gets faster. `measurement`: how often this pair was measured before;
@@ -110,14 +110,13 @@ class SearchSession {
   }
   double SecondsLeft() const { return deadline_.SecondsLeft(); }
   const Deadline& deadline() const { return deadline_; }
-  /// A deadline in so many seconds, which an interrupt ends as well.
+  /// A deadline in `seconds`, which an interrupt ends as well.
   Deadline In(double seconds) const {
     return Deadline::After(seconds).StoppedBy(options_.interrupted);
   }
-  /// Time that candidates may not touch, besides that of the last comparison.
+  /// Reserves seconds that candidates may not use, besides those of the last comparison.
   void KeepFree(double seconds) { kept_seconds_ = seconds; }
-  /// True when work of so many seconds would leave time for the last comparison, and what is kept
-  /// free.
+  /// True if work of `seconds` leaves time for the last comparison and the seconds kept free.
   bool Affords(double seconds) const { return SpareSeconds() >= seconds; }
   double SpareSeconds() const { return deadline_.SecondsLeft() - whole_seconds_ - kept_seconds_; }
   /// Seconds that a comparison of whole programs took at most so far.
@@ -126,7 +125,7 @@ class SearchSession {
   VerifierLimits Limits() const;
   /// True for the matches of SearchOptions::tried_first.
   bool TriedFirst(const Graph& graph, const Rule& rule, const Match& match) const;
-  /// The mutant, or nothing: the rule does not apply there after all. A graph that is no program is
+  /// The mutant, or nullopt: the rule does not apply there after all. A graph that is no program is
   /// noted as the rule's fault.
   std::optional<Mutant> Make(const Graph& graph, const Rule& rule, const Match& match);
   /// Sentences about defects of rules, as NoteFault makes them; for what works without a search

@@ -40,7 +40,7 @@ absl::StatusOr<Descriptor> Lock(const fs::path& path) {
   return lock;
 }
 
-/// Makes the folder and locks it, trying so often.
+/// Creates the folder and takes its lock; tries `tries` times, 100 ms apart.
 absl::StatusOr<Descriptor> MakeAndLock(const fs::path& path, int tries) {
   while (true) {
     std::error_code code;
@@ -52,7 +52,7 @@ absl::StatusOr<Descriptor> MakeAndLock(const fs::path& path, int tries) {
   }
 }
 
-/// A worker may have taken its own permissions away.
+/// Restores permissions first: the worker may have removed them.
 void Remove(const fs::path& path) {
   std::error_code code;
   for (const auto& entry : fs::recursive_directory_iterator(

@@ -37,7 +37,7 @@ struct View {
 struct WorkerLimits {
   int64_t memory_bytes = 0;  ///< of private writable memory
   int64_t cpu_seconds = 0;
-  int64_t file_bytes = 0;  ///< of one file
+  int64_t file_bytes = 0;  ///< file bytes of one file
 };
 
 struct Launch {
@@ -46,8 +46,8 @@ struct Launch {
   std::string folder;  ///< absolute; contains the folders above
   std::vector<View> views;
   WorkerLimits limits;
-  bool retried =
-      false;  ///< an earlier attempt may have left processes in the folder: they are ended
+  /// An earlier attempt may have left processes in the folder: they are ended.
+  bool retried = false;
 };
 
 /// Thread-safe.

@@ -16,8 +16,8 @@ constexpr int kPollMillis = 100;
 constexpr int64_t kInspectMicros = 500'000;
 constexpr size_t kKeptLog = 32 << 10;
 constexpr size_t kLongestLine = 16 << 10;
-constexpr int64_t kFirstLines =
-    200;  // more than `mendel` ever writes; what is beyond is not looked at
+// More than `mendel` ever writes; lines beyond are ignored.
+constexpr int64_t kFirstLines = 200;
 constexpr int64_t kLinesPerSecond = 50;
 
 class Watch {
@@ -70,7 +70,8 @@ class Watch {
     Read(child_.progress(), [&](std::string_view text) { Progress(text); });
   }
 
-  /// At most some reads a call, so that a flood cannot keep the watcher from its other duties.
+  /// Reads a limited number of times, so that a flood cannot keep the watcher from its other
+  /// duties.
   template <class Take>
   void Read(Descriptor& pipe, Take&& take) {
     std::array<char, 16384> buffer{};

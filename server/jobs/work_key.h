@@ -1,4 +1,4 @@
-// By what a plan that was found once is found again.
+// The key under which a finished search's plan is stored and found again.
 #ifndef MENDEL_SERVER_JOBS_WORK_KEY_H_
 #define MENDEL_SERVER_JOBS_WORK_KEY_H_
 

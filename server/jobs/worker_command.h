@@ -19,7 +19,7 @@ struct WorkerCommand {
   std::vector<View> views;
   bool searches = false;  ///< uses the profile cache, and SIGTERM makes it deliver its best so far
   bool makes_plan = false;  ///< otherwise a verdict
-  std::string model;        ///< of the plan that is made
+  std::string model;        ///< model of the plan that is made
 };
 
 /// Stored times stand for the defaults of `options`. NotFound when a model, plan or blob is not

@@ -56,7 +56,7 @@ class Authenticator {
   Logger& log_;
   Caller anonymous_;
   Role certificate_role_;
-  std::string fingerprint_;  ///< of the file that was read last, good or bad
+  std::string fingerprint_;  ///< fingerprint of the file that was read last, good or bad
   mutable std::mutex mutex_;
   AuthTable table_;
 };

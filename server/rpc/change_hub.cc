@@ -8,8 +8,8 @@ namespace {
 
 constexpr int64_t kTickMicros = 100'000;
 constexpr int64_t kPokeMicros = 1'000'000;
-/// A busy store changes all the time, and every poke is a look into it by everybody who waits:
-/// twenty looks a second are enough.
+/// The pause between pokes. Each poke makes all waiters read the store, so they are limited to
+/// twenty a second.
 constexpr auto kRest = std::chrono::milliseconds(50);
 
 }  // namespace

@@ -28,7 +28,7 @@ class ChangeHub {
   /// `poke` runs on the hub's thread and under its lock: it must be quick and not call the hub.
   /// `due_micros`: SteadyMicros of an extra poke; 0: none.
   void Add(uint64_t id, std::function<void()> poke, int64_t due_micros = 0);
-  /// After it returned the poke does not run any more.
+  /// Removes a poke. It does not run any more once Remove has returned.
   void Remove(uint64_t id);
   /// Pokes everybody now.
   void PokeAll();

@@ -32,7 +32,7 @@ class World {
   Environment& env() { return env_; }
   Caller caller;
 
-  /// Checks that every answer must pass.
+  /// CHECKs what must be true of every answer's status.
   void CheckStatus(const absl::Status& status);
   /// Stores texts of an answer for later calls, as "$0", "$1" and so on.
   void Learn(google::protobuf::Message& answer);
@@ -44,9 +44,9 @@ class World {
   void Read(const google::bytestream::ReadRequest& request);
   void Watch(const v1::WatchJobRequest& request);
   void Wait(const google::longrunning::WaitOperationRequest& request);
-  /// A worker's claim and one event.
+  /// Claims a job as a worker and appends one event.
   void Work(const v1::JobEvent& event);
-  /// A worker's end, with this text as its answer.
+  /// Ends the claimed job as a worker with this text as its answer.
   void Answer(const google::protobuf::StringValue& answer);
 
   /// CHECKs the stores' invariants, then removes everything.

@@ -116,7 +116,7 @@ class FileWriter final : public BlobWriter {
   const uint64_t inode_;
   int64_t offset_;
   int64_t committed_;
-  std::unique_ptr<Sha256> hash_;  // of the first offset_ bytes; null once finished
+  std::unique_ptr<Sha256> hash_;  // hash of the first offset_ bytes; null once finished
 };
 
 /// The hash of an earlier writer's bytes.

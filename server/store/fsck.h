@@ -22,7 +22,7 @@ struct FsckReport {
   int64_t models = 0;
   int64_t plans = 0;
   int64_t blobs = 0;
-  int64_t bytes = 0;         ///< of blobs
+  int64_t bytes = 0;         ///< bytes of blobs
   int64_t unreferenced = 0;  ///< blobs that nothing names: garbage, or uploads that no model has
                              ///< taken yet. No violation.
 };

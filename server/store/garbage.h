@@ -12,9 +12,9 @@ namespace mendel::server {
 
 struct GarbagePolicy {
   int64_t retain_jobs_micros = 0;  ///< ended jobs stay so long
-  int64_t retain_blobs_micros =
-      0;  ///< blobs that nothing names, and unfinished uploads, stay so long
-  /// Above so many bytes in all, blobs that nothing names stay an hour at most; 0: no such limit.
+  /// Blobs that nothing names, and unfinished uploads, stay so long.
+  int64_t retain_blobs_micros = 0;
+  /// Above this total, blobs that nothing names stay an hour at most; 0: no such limit.
   /// Blobs that something names always stay.
   int64_t target_bytes = 0;
   bool dry_run = false;  ///< only reports what would go
@@ -22,8 +22,8 @@ struct GarbagePolicy {
 
 struct GarbageReport {
   int64_t jobs = 0;  ///< deleted (or, in a dry run, to be deleted)
-  int64_t bytes =
-      0;  ///< freed (a dry run leaves unfinished uploads and bundles of deleted jobs out)
+  /// Freed (a dry run leaves unfinished uploads and bundles of deleted jobs out).
+  int64_t bytes = 0;
   int64_t bytes_before = 0;  ///< of blobs and uploads
 };
 

@@ -50,7 +50,8 @@ Json MutantJson(const plan::AppliedMutant& mutant, int& boxes) {
   Json json = {
       {"rule", mutant.rule()},
       {"claim", mutant.claim()},
-      // Old name, kept for one version.
+      // The page's keys keep their old names for version 0.1: `correction` and `corrected`
+      // replace them.
       {"mending", mutant.mending()},
       {"original_ns", Finite(mutant.original_ns())},
       {"mutant_ns", Finite(mutant.mutant_ns())},
@@ -70,7 +71,7 @@ Json MutantJson(const plan::AppliedMutant& mutant, int& boxes) {
 }
 
 Json CertificateJson(const plan::CertificateProto& certificate) {
-  // Old name, kept for one version.
+  // The page's key keeps its old name for version 0.1: `verifier_version` replaces it.
   Json json = {{"judge_version", certificate.judge_version()},
                {"original_hash", certificate.original_hash()},
                {"plan_hash", certificate.plan_hash()},

@@ -51,10 +51,9 @@ std::string_view HostOf(std::string_view header) {
   return port ? header.substr(0, colon) : header;
 }
 
-/// Addresses, and names without dots such as localhost. Anybody can let a name of his own lead
-/// here, and his pages would then read ours in the browser of somebody whom we trust (DNS
-/// rebinding).
-bool IsNobodysName(std::string_view host) {
+/// True for IP addresses and for names without dots, such as localhost. Any other host could be an
+/// attacker's domain that resolves to this server (DNS rebinding).
+bool IsSafeHost(std::string_view host) {
   const bool digits = std::all_of(host.begin(), host.end(),
                                   [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
   return digits || host.starts_with('[') || host.find('.') == std::string_view::npos;
@@ -112,7 +111,7 @@ HttpResponse WebPage::Answer(const HttpRequest& request) {
 
 absl::StatusOr<Caller> WebPage::Enter(const HttpRequest& request, std::string_view method) {
   const std::string authorization(request.Header("authorization"));
-  if (authorization.empty() && !IsNobodysName(HostOf(request.Header("host")))) {
+  if (authorization.empty() && !IsSafeHost(HostOf(request.Header("host")))) {
     return WithReason(absl::PermissionDeniedError(
                           "without a token request the server's address or for localhost"),
                       "HOST");

@@ -11,7 +11,7 @@
 namespace mendel {
 namespace {
 
-/// Operands are compared crosswise, too, until so many pairs were met.
+/// Operands are compared crosswise, too, up to this number of pairs.
 constexpr size_t kMostPairs = 1 << 14;
 
 /// One literal factor of a canonical product or quotient.

@@ -52,8 +52,8 @@ HostValue Magnitudes(const HostValue& value) {
   return result;
 }
 
-/// The numbers that an expression of literals is, in double precision; nothing where one is not
-/// finite or the difference of larger ones.
+/// The numbers that an expression of literals is, in double precision; nullopt if one is not finite
+/// or the difference of larger ones.
 std::optional<HostValue> NumbersOf(const Terms& t, ValueId v, int depth = kDepth) {
   if (!IsFloat(t.dtype(v)) || NumElements(t.type(v)) > kMostLiterals) return std::nullopt;
   if (IsConstantTerm(t, v)) {

@@ -117,7 +117,7 @@ ValueId TimesPowerOfTwo(Terms& t, ValueId x, int exponent) {
   return t.Mul(x, std::ldexp(1.0, exponent));
 }
 
-/// x * root, written with CanonicalRoot, or nothing when `literal` is that already.
+/// x * root, written with CanonicalRoot, or nullopt if `literal` is that already.
 std::optional<ValueId> TimesRoot(Terms& t, ValueId x, RoundedRoot root, double literal) {
   const DType dtype = t.dtype(x);
   const Radicand radicand = Split(root.radicand);

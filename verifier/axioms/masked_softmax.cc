@@ -237,7 +237,7 @@ class MaskRemover {
   const WeightMode weights_;
   GraphBuilder builder_;
   std::vector<int32_t> copies_;         ///< by node
-  std::map<int32_t, HostValue> masks_;  ///< of values with masked elements
+  std::map<int32_t, HostValue> masks_;  ///< masks of values with masked elements
   std::map<int32_t, ValueId> finite_;
 };
 

@@ -143,8 +143,8 @@ class PieceReader {
   std::optional<ValueId> base_;
 };
 
-/// a clip(x) + b (x - clip(x)), with x clipped on one side or on both; nothing where a literal is
-/// no number of the dtype.
+/// a clip(x) + b (x - clip(x)), with x clipped on one side or on both; nullopt if a literal is no
+/// number of the dtype.
 std::optional<ValueId> WriteClip(Terms& t, ValueId x, const Piecewise& f) {
   const double outer = f.lines[0].slope, inner = f.lines[1].slope, edge = f.edges[0];
   const bool both = f.edges.size() == 2;

@@ -1,4 +1,4 @@
-// Continuous and other functions of one number that are a line between each two of a few positions.
+// Piecewise linear functions of one variable, with or without jumps.
 #ifndef MENDEL_VERIFIER_AXIOMS_PIECEWISE_H_
 #define MENDEL_VERIFIER_AXIOMS_PIECEWISE_H_
 
@@ -14,23 +14,23 @@ struct Line {
   bool operator==(const Line&) const = default;
 };
 
-/// All numbers are exact: operations whose numbers no double holds give nothing.
+/// All numbers are exact: an operation returns nullopt if doubles cannot represent its result.
 struct Piecewise {
   std::vector<double> edges;   ///< ascending
-  std::vector<Line> lines;     ///< one more: below the first edge, between, above the last
+  std::vector<Line> lines;     ///< edges.size() + 1 lines, from left to right
   std::vector<double> values;  ///< at the edges
 
   static Piecewise Of(Line line) { return {{}, {line}, {}}; }
 };
 
 std::optional<Piecewise> Sum(const Piecewise& f, const Piecewise& g);
-/// Nothing unless one of both is constant on every piece.
+/// Returns nullopt unless one of the two is constant on every piece.
 std::optional<Piecewise> Product(const Piecewise& f, const Piecewise& g);
 /// 1 where f < 0, 0 elsewhere.
 std::optional<Piecewise> IsNegative(const Piecewise& f);
 /// f where `condition` is not 0, g elsewhere; the condition is constant on every piece.
 std::optional<Piecewise> Choice(const Piecewise& condition, const Piecewise& f, const Piecewise& g);
-/// Without edges at which nothing changes; nothing where f has a step.
+/// Removes edges where the line does not change; nullopt if f is discontinuous.
 std::optional<Piecewise> Continuous(const Piecewise& f);
 
 }  // namespace mendel

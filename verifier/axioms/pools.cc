@@ -57,8 +57,8 @@ bool NoWindowIsEmpty(const Terms& t, ValueId v) {
 /// Larger composites are left alone; inference has a limit too.
 constexpr int64_t kLargestKernel = 1 << 12;
 
-/// The window that reads what `outer` reads through `inner`, or nothing when there is none. `mid`
-/// and `out` are the extents of the two outputs.
+/// The window that reads what `outer` reads through `inner`, or nullopt if there is none. `mid` and
+/// `out` are the extents of the two outputs.
 std::optional<Window> Composite(const Window& inner, const Window& outer, int64_t mid,
                                 int64_t out) {
   if (inner.dilation != 1 || outer.dilation != 1) return std::nullopt;

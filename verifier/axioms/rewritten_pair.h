@@ -18,7 +18,7 @@ enum class PairForm {
   kMaskedSoftmax,  ///< masked_softmax.h
   kCanonical       ///< all axioms (axioms.h)
 };
-/// In the order in which they are tried.
+/// All forms, in the order in which they are tried.
 inline constexpr std::array<PairForm, 2> kPairForms = {PairForm::kMaskedSoftmax,
                                                        PairForm::kCanonical};
 /// The first name of RewrittenPair::axioms: "masked softmax" or "canonical form".
@@ -29,8 +29,8 @@ struct RewrittenPair {
   std::vector<std::string> axioms;  ///< the form's name, then the axioms used
 };
 
-/// Both programs rewritten; nothing where that changes neither. Deterministic: a replayed
-/// certificate sees the same programs. Where a program is defined must be decided of it as given.
+/// Both programs rewritten; nullopt if that changes neither. Deterministic: a replayed certificate
+/// sees the same programs. Where a program is defined must be decided of it as given.
 absl::StatusOr<std::optional<RewrittenPair>> RewriteBoth(PairForm form, const Graph& f,
                                                          const Graph& g, WeightMode weights);
 

@@ -13,7 +13,7 @@
 
 namespace mendel {
 
-/// The same value in another form, nearer to the canonical one; nothing where the axiom does not
+/// The same value in another form, nearer to the canonical one; nullopt if the axiom does not
 /// apply.
 using Rewriting = std::optional<ValueId> (*)(Terms& terms, ValueId value);
 

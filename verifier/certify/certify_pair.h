@@ -10,8 +10,8 @@
 
 namespace mendel {
 
-/// Certify without axioms. `exact_tests`: so many tests, whatever the target; -1: as many as the
-/// target needs. Interfaces have been checked.
+/// Certify without axioms. `exact_tests`: the number of tests, whatever the target; -1: as many as
+/// the target needs. Interfaces have been checked.
 absl::StatusOr<Certificate> CertifyPair(const Graph& original, const Graph& plan,
                                         const VerifierOptions& options, int exact_tests);
 

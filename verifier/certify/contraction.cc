@@ -31,7 +31,7 @@ Operands OfMatMul(const NodeView& node, size_t axis) {
   return std::nullopt;
 }
 
-/// The axis of an operand that broadcasting aligns with the output's; nothing where all slices read
+/// The axis of an operand that broadcasting aligns with the output's; nullopt if all slices read
 /// the same elements.
 std::optional<size_t> AlignedAxis(const Shape& operand, const Shape& output, size_t axis) {
   const size_t missing = output.size() - operand.size();

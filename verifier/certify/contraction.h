@@ -31,8 +31,8 @@ struct CombinedOperand {
   int64_t first = 0;
 };
 
-/// One entry an operand when the output of `node` is combined along `axis`; nothing where the
-/// operator is not known to be linear in slices of its operands.
+/// One entry an operand when the output of `node` is combined along `axis`; nullopt if the operator
+/// is not known to be linear in slices of its operands.
 std::optional<std::vector<CombinedOperand>> CombinedOperands(const OpDefinition& op,
                                                              const NodeView& node, size_t axis);
 
@@ -54,7 +54,7 @@ class Contraction {
     std::vector<int32_t> whole;
     double saved = 0;
   };
-  /// Nothing when the number's own node cannot be combined, or too many nodes would be.
+  /// Returns nullopt if the number's own node cannot be combined, or too many nodes would be.
   std::optional<Plan> Prepare(int32_t number, size_t axis) const;
 
   /// CombineSlices of the value of `number`; `whole(n)` gives the elements of the numbers of

@@ -1,5 +1,5 @@
 // Both graphs in one space of value numbers: equal number, equal value, by congruence
-// (docs/verification.md, section 6).
+// (docs/verification.md, "Certificates").
 //
 // Two nodes are congruent when operator, all attributes, operand types and operand numbers are
 // equal. Keys are compared in full, so that sharing a number is a proof and not a probability.
@@ -73,8 +73,8 @@ struct Numbering {
   /// One a merge that congruence does not already give, then one an output whose numbers still
   /// differ. All claims together with congruence imply that the graphs are equal.
   std::vector<Claim> claims;
-  int64_t shared_nodes =
-      0;  ///< nodes of the plan, Inputs and Constants apart, that are nodes of the original
+  /// Nodes of the plan, Inputs and Constants apart, that are nodes of the original.
+  int64_t shared_nodes = 0;
   std::map<Origin, int32_t> number_of;
   std::vector<int32_t> original_outputs;  ///< numbers of the outputs of both graphs
   std::vector<int32_t> plan_outputs;

@@ -24,8 +24,8 @@ namespace mendel {
 namespace {
 
 constexpr int kMaxRounds = 12;
-/// With so many cuts, of which so large a share fails at once, the programs differ in more than a
-/// few places.
+/// With at least kManyCuts cuts, of which one in kManyFailing fails at once, the programs differ in
+/// more than a few places.
 constexpr size_t kManyCuts = 64;
 constexpr size_t kManyFailing = 10;
 

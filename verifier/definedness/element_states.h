@@ -19,7 +19,7 @@ namespace mendel {
 /// The known state of one value. A plain value is finite for every input, in every element.
 struct ElementState {
   bool plain = true;
-  Sign sign = Sign::kUnknown;  ///< of a plain float value
+  Sign sign = Sign::kUnknown;  ///< sign of a plain float value
   /// Computed from infinities: its elements may be known better than its sign (exp(-inf) is 0).
   bool masked = false;
   /// Extent 1 in a dimension along which all elements are alike. Plain values may have none.
@@ -56,8 +56,8 @@ class ElementStates {
   absl::Status ComputeElements(int32_t node);
   /// All outputs of a node whose operands' elements cannot be followed.
   absl::Status ComputeOpaque(int32_t node);
-  /// Output 0 of a node by one slice along each dimension that all operands are alike in; nothing
-  /// where an event depends on the position.
+  /// Output 0 of a node by one slice along each dimension that all operands are alike in; nullopt
+  /// if an event depends on the position.
   std::optional<ElementState> ComputeBySlices(const NumberedNode& node);
   static std::vector<Box> WholeReads(const NumberedNode& node);
   std::vector<Extended> Evaluate(const NumberedNode& node, int output, const Box& box,

@@ -78,7 +78,7 @@ void ForCells(const Cells& cells, const std::vector<size_t>& begin, const std::v
   }
 }
 
-/// Nothing where there would be too many cells.
+/// Returns nullopt if there would be too many cells.
 std::optional<Cells> CutIntoCells(const std::vector<Box>& boxes) {
   constexpr size_t kMostCells = 4096;
   Cells cells;

@@ -13,7 +13,7 @@ constexpr size_t kMostBoxes = 8;
 constexpr int64_t kMostPositions = 1 << 13;
 
 /// The extents of the operands' boxes that a box of `extents` along dimension d needs, at whatever
-/// position it is; nothing where the operator needs everything.
+/// position it is; nullopt if the operator needs everything.
 std::optional<std::vector<Shape>> ExtentsAlong(const NodeView& view, const OpDefinition& op,
                                                size_t d, int64_t extent) {
   std::vector<Shape> largest;

@@ -1,5 +1,5 @@
 // Two values compared by regions: which positions decide all the others (docs/verification.md,
-// section 5).
+// "Regions").
 #ifndef MENDEL_VERIFIER_REGIONS_REGIONS_H_
 #define MENDEL_VERIFIER_REGIONS_REGIONS_H_
 

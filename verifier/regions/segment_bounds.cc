@@ -72,8 +72,8 @@ class BoundTable {
 
 absl::StatusOr<std::vector<SegmentBound>> BoundSegments(const Numbering& numbering,
                                                         Partition& partition, WeightMode weights) {
-  // A combination may make a test worse by so much, or be as good as two tests for the default
-  // target need.
+  // A combination may make a test worse by this factor (log2), or be as good as two tests for the
+  // default target need.
   constexpr double kNoWorse = 2;
   constexpr double kGood = -41;
   constexpr uint64_t kSmallestPrime = uint64_t{1} << 59;

@@ -1,5 +1,6 @@
-// Claims as obligations over cut points, and their evaluation (docs/verification.md, section 6,
-// "cut points").
+// Claims as obligations over cut points, and their evaluation (docs/verification.md,
+// "Certificates").
+// A segment here is the part of a program between cut points, not a piece of a dimension.
 //
 // Why all obligations together prove the graphs equal: give every number the value it has in the
 // original. A reader of a merged or cut number reads the representative. Going through the plan in
@@ -27,8 +28,8 @@ namespace mendel {
 /// read.
 struct Segment {
   size_t claim = 0;
-  bool representative_is_free =
-      false;                  ///< the representative is read as a free number rather than computed
+  /// The representative is read as a free number rather than computed.
+  bool representative_is_free = false;
   std::vector<int32_t> cone;  ///< numbers computed, ascending, Inputs and Constants included
   std::vector<int32_t> cuts;  ///< free numbers read, ascending
   /// Not -1: what is compared is one combination of the slices along this axis, with a random

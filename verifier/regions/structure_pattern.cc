@@ -1,3 +1,5 @@
+// Structure of operators with an access pattern: convolutions, pools, products, elementwise
+// operators, slices (graph/access.h). A tap that crosses a border or a break makes a break.
 #include <algorithm>
 #include <numeric>
 #include <optional>

@@ -1,3 +1,5 @@
+// Structure of operators whose output positions read weighted taps of one dimension: Resize, Pad,
+// Gather, Split (graph/element_structure.h).
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -19,8 +21,8 @@ constexpr int64_t kMaxWork = int64_t{1} << 18;
 /// translation at most.
 struct Seen {
   double coefficient = 0;
-  size_t segment = 0;   ///< of the input's breaks
-  int64_t residue = 0;  ///< of the input's period
+  size_t segment = 0;   ///< segment of the input's breaks
+  int64_t residue = 0;  ///< residue of the input's period
   bool operator==(const Seen&) const = default;
 };
 

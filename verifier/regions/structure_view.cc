@@ -1,3 +1,4 @@
+// Structure of views that merge and cut dimensions: Reshape.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -15,7 +16,7 @@ struct Axis {
   int64_t period = 1;
   Cause period_cause;
   std::vector<Break> breaks;
-  std::vector<Step> steps;  ///< of one period, over all (class, source)
+  std::vector<Step> steps;  ///< steps of one period, over all (class, source)
 };
 
 int64_t Representatives(const Axis& axis) {

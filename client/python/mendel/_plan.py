@@ -142,7 +142,7 @@ def optimize(model: Any, *, shapes: Union[None, Shapes, Sequence[Shapes]] = None
     `model`: a path, bytes, or an onnx.ModelProto. `shapes`: input shapes that fix symbolic dimensions, {"input": (1, 3, 224, 224)}; a list
     of them makes a bundle. `budget`: seconds before the certificate (0: no search; None: by the model's arithmetic). `threads` of the plan
     (None: physical cores). `progress`: a function of a dict, True, False, or None (a line on a terminal or in a notebook). Other keywords are
-    the options of `mendel optimize`: numerics="strict", seed=2, cache="profiles", disable=["conv_merge"].
+    the options of `mendel optimize`: numerics="strict", seed=2, cache="profiles", disable=["merge_convs"].
 
     Raises InvalidArgument, NotFound or Unsupported with the sentence of the command; KeyboardInterrupt when Ctrl-C comes before the search."""
     c = _library.library()

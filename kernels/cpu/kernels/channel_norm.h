@@ -26,8 +26,8 @@ struct ChannelGeometry {
 
 struct ChannelNormProblem {
   ChannelGeometry geometry;
-  int64_t group =
-      1;  ///< channels with common moments; with lanes one of the two numbers divides the other
+  /// Channels with common moments; with lanes one of the two numbers divides the other.
+  int64_t group = 1;
   double epsilon = 0;
   Place from, to, scale, bias;
   std::optional<Place> mean,

@@ -8,11 +8,11 @@ namespace mendel::cpu {
 namespace {
 
 constexpr int64_t kMostRows = 64;  ///< of taps
-constexpr int64_t kMostPositions =
-    96;  ///< of one product: a multiple of what most kernels hold in registers
+/// Block of one product: a multiple of what most kernels keep in registers.
+constexpr int64_t kMostPositions = 96;
 constexpr int64_t kHeldFloats = int64_t{40} << 10;
-constexpr int64_t kSummed =
-    256;  ///< outputs, or a row, whose sum is kept in f32; those sums are added in double
+/// Outputs, or a row, whose sum is kept in f32; those sums are added in double.
+constexpr int64_t kSummed = 256;
 constexpr int64_t kMostLanes = 16;
 
 /// Rows of the source, padding included, that `rows` rows of outputs read.
@@ -200,8 +200,8 @@ void MakeTasks(DepthwisePlan& plan, int64_t threads) {
   constexpr double kClearly = 1.05;
   const int64_t vectors = plan.Vectors();
   const int64_t bands = plan.batch % threads == 0 ? 1 : std::min(threads, plan.out[0]);
-  const bool enough =
-      bands == threads || plan.batch % threads == 0;  // else some threads would have no rows
+  // Otherwise some threads would have no rows.
+  const bool enough = bands == threads || plan.batch % threads == 0;
   plan.panels.clear();
   plan.bands = 1;
   plan.shares.assign(static_cast<size_t>(threads), {});

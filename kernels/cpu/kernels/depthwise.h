@@ -53,9 +53,9 @@ struct DepthwisePlan {
   int64_t dilation[2] = {1, 1};
   WinogradStrides src{};  ///< d[1] and d[2] are used
   WinogradStrides dst{};
-  bool src_padded =
-      false;            ///< the source has whole vectors (only its own channels are read otherwise)
-  bool padded = false;  ///< the destination has room for whole vectors
+  /// The source has whole vectors (only its own channels are read otherwise).
+  bool src_padded = false;
+  bool padded = false;    ///< the destination has room for whole vectors
   bool averaged = false;  ///< means are wanted
 
   int kernel = 0;     ///< which of the instruction set's
@@ -63,7 +63,7 @@ struct DepthwisePlan {
   int64_t strip = 1;  ///< output rows of all of a panel's vectors before the next ones
   std::vector<Panel> panels;
   std::vector<std::vector<Task>> shares;  ///< one a thread
-  int64_t bands = 1;                      ///< of each image and panel
+  int64_t bands = 1;                      ///< bands of each image and panel
 
   int64_t Vectors() const { return (channels + isa->lanes - 1) / isa->lanes; }
   int64_t WeightFloats() const { return Vectors() * taps[0] * taps[1] * isa->lanes; }

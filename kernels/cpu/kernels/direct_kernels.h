@@ -18,13 +18,13 @@ struct PointwiseBlock {
   int64_t src_c;
   int64_t depth;         ///< input channels
   const float* weights;  ///< depth x vectors vectors, dense
-  const float* bias;     ///< of the panel's first channel, padded to whole vectors
+  const float* bias;     ///< bias of the panel's first channel, padded to whole vectors
   float* dst;
   const int64_t* dst_at;  ///< of the panel's first channel
   int64_t dst_c;
   int64_t count;      ///< positions
-  int64_t vectors;    ///< of the panel
-  int64_t channels;   ///< of the panel
+  int64_t vectors;    ///< vectors of the panel
+  int64_t channels;   ///< channels of the panel
   bool padded;        ///< the last vector has room after its channels, to be filled with zeros
   const float* next;  ///< weights that are needed next
   int64_t lines;      ///< cache lines of them
@@ -52,7 +52,7 @@ struct GroupedRun {
   float* dst;
   int64_t at;        ///< floats to the first output, also in the residual
   int64_t step;      ///< floats between outputs
-  int64_t channels;  ///< of the vector; the others become zero
+  int64_t channels;  ///< channels of the vector; the others become zero
 };
 
 /// A row of outputs along the last dimension, of one vector of channels that are convolved each by
@@ -73,7 +73,7 @@ struct DepthwiseRun {
   float* dst;
   int64_t at;        ///< floats to the first output, also in the residual
   int64_t step;      ///< floats between outputs
-  int64_t channels;  ///< of the vector
+  int64_t channels;  ///< channels of the vector
   bool padded;       ///< the others exist and become zero
   float* sums;  ///< a vector that the outputs are added to, for channels that exist; null: none
 };
@@ -96,9 +96,9 @@ struct DirectTile {
   int64_t asked;         ///< vectors of them
   const float* weights;  ///< [block][tap][input channel] x vectors vectors, dense
   const float* next;     ///< weights that are needed next, as many; null: these again
-  const float* bias;     ///< of the panel's first channel, padded to whole vectors
+  const float* bias;     ///< bias of the panel's first channel, padded to whole vectors
   int64_t count;         ///< outputs
-  int64_t vectors;       ///< of the panel
+  int64_t vectors;       ///< vectors of the panel
   int64_t channels;      ///< from the panel's first on; those of its last vector that do not exist
                          ///< become zero
   float* dst;
@@ -130,7 +130,7 @@ struct StrassenBlock {
   int64_t src_c;
   int64_t count;  ///< positions
   int64_t pairs;
-  int64_t channels;    ///< of a position
+  int64_t channels;    ///< channels of a position
   int64_t half;        ///< first channel of the second half: whole vectors
   int64_t begin, end;  ///< channels of a half, whole vectors; those that do not exist are zeros
   float* factors;      ///< seven of them, pairs x (end - begin)
@@ -157,7 +157,7 @@ struct StrassenPanel {
 /// One step from a product of queries and keys to the scores: a summand, or another value where a
 /// condition says so.
 struct ScoreTerm {
-  const float* summand;      ///< of the row's first key; null: a condition
+  const float* summand;      ///< summand of the row's first key; null: a condition
   const uint8_t* condition;  ///< Booleans
   int64_t step;              ///< elements to the next key's: 1 or 0
   bool kept;                 ///< the condition where the score stays

@@ -9,8 +9,8 @@
 namespace mendel::cpu {
 namespace {
 
-constexpr int64_t kStrip =
-    8;  ///< rows of outputs whose weights and inputs stay in the first-level cache
+/// Rows of outputs whose weights and inputs stay in the first-level cache.
+constexpr int64_t kStrip = 8;
 
 /// Positions along the last dimension that one call of the kernel reads.
 int64_t Reach(const GroupedPlan& plan) {

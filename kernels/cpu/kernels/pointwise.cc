@@ -155,8 +155,8 @@ int64_t PointwisePlan::ScratchBytes() const {
 }
 
 void CutPointwise(PointwisePlan& plan, int threads) {
-  constexpr int64_t kScaledPositions =
-      4;  // of an image, for each output channel, from which on scaling weights is faster
+  // Positions of an image, for each output channel, from which on scaling weights is faster.
+  constexpr int64_t kScaledPositions = 4;
   plan.positions = plan.batch * plan.extent[0] * plan.extent[1] * plan.extent[2];
   MakePanels(plan);
   // Vectors far apart are gathered: they fall into few sets of the cache, once more for every

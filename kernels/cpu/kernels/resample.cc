@@ -41,8 +41,8 @@ class ResampleKernel : public Kernel {
         from_(std::move(from)),
         to_(std::move(to)) {
     for (const ResamplePass& pass : passes) passes_.emplace_back(pass, ResampleIsaHere(), outside_);
-    const size_t whole =
-        passes.size() - (together_ ? 2 : 1);  // passes that write all of a tensor to scratch memory
+    // Passes that write all of a tensor to scratch memory.
+    const size_t whole = passes.size() - (together_ ? 2 : 1);
     for (size_t k = 0; k < whole; ++k)
       buffers_[k % 2] = std::max(buffers_[k % 2], passes[k].OutputFloats());
   }

@@ -20,14 +20,14 @@ struct RowSums {
 /// One tap of a vector of output elements, on one cache line: loads across two lines take twice as
 /// long.
 struct alignas(64) LaneTable {
-  int32_t lane[8] = {};  ///< of the vector of input elements
+  int32_t lane[8] = {};  ///< lane of the vector of input elements
   float factor[8] = {};
 };
 
 /// A vector of output elements.
 struct LaneGroup {
-  int64_t first =
-      0;  ///< input element in the first lane of the vector that the tables' lanes are of
+  /// Input element in the first lane of the vector that the tables' lanes are of.
+  int64_t first = 0;
   int64_t count = 0;  ///< output elements, from the vector's first lane on
 };
 

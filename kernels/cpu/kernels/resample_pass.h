@@ -59,7 +59,7 @@ class PackedPass {
   const ResampleIsa& isa_;
   float outside_;
   int64_t outer_, in_, out_, inner_;
-  size_t taps_ = 1;               ///< of every output position
+  size_t taps_ = 1;               ///< taps of every output position
   std::vector<char> outside_at_;  ///< Booleans; such positions have factors of 0
   std::vector<int64_t> position_;
   std::vector<float> factor_;

@@ -187,7 +187,7 @@ void StripPlan::RunWork(const StripOperands& operands, const Share& share, const
   const int64_t width = panel.vectors * problem_.isa->lanes;
   const float* weights = WeightsOf(operands, work, panel);
   const int64_t count = static_cast<int64_t>(work.entries.size());
-  const int64_t blocks = (count + kStripRows - 1) / kStripRows;  // of nearly equal height
+  const int64_t blocks = (count + kStripRows - 1) / kStripRows;  // blocks of nearly equal height
   // Each block requests its part of what follows.
   const int64_t steps = work.taps * w.channels_in;
   const int64_t lines = (ahead.lines + blocks * steps - 1) / (blocks * steps);

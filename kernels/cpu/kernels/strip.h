@@ -51,8 +51,8 @@ struct StripBox {
   std::array<int64_t, 3> out{1, 1, 1};
   std::vector<StripTerm> terms;
   int64_t to = 0;  ///< floats from the destination's address to the box's first element
-  int residual =
-      -1;  ///< number of the residual address; -1: none; kInPlace: what the destination holds
+  /// Number of the residual address; -1: none; kInPlace: what the destination holds.
+  int residual = -1;
   StripTensor residual_from;
   static constexpr int kInPlace = -2;
 };

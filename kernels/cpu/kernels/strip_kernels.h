@@ -29,7 +29,7 @@ struct StripRow {
                       ///< between channels are equal ones
   int64_t channels;
   const float* bias;              ///< one a channel
-  const float* residual;          ///< of the first channel; null: none
+  const float* residual;          ///< residual of the first channel; null: none
   const int64_t* residual_steps;  ///< floats from the first channel to each of the panel
   int64_t residual_step;          ///< floats between any two neighboring channels; 0: not equal
   float* to;

@@ -11,8 +11,8 @@
 namespace mendel::cpu {
 namespace {
 
-constexpr int64_t kWorkDepth =
-    1024;  // channels times taps whose weights of a panel stay in the second-level cache
+// Channels times taps whose weights of a panel stay in the second-level cache.
+constexpr int64_t kWorkDepth = 1024;
 constexpr int64_t kLine = 16;  // floats a cache line
 constexpr size_t kDims = 3;
 

@@ -14,13 +14,13 @@ namespace mendel::cpu {
 
 struct TypedOperand {
   Place place;    ///< plain layout
-  Shape strides;  ///< of `extents`, in elements; 0 where the operand is broadcast
+  Shape strides;  ///< strides of `extents`, in elements; 0 where the operand is broadcast
 };
 
 struct TypedProblem {
   std::string_view op;        ///< operator
   DType dtype = DType::kI32;  ///< of the operands that are computed with
-  Shape extents;              ///< of the output, which is contiguous
+  Shape extents;              ///< extents of the output, which is contiguous
   std::vector<TypedOperand> operands;
   Place output;
 };

@@ -11,7 +11,7 @@ namespace mendel::cpu {
 /// One block of outputs: positions start + step * (0 ... m - 1) in each dimension, of one image.
 struct WinogradTile {
   int64_t image;
-  int64_t start[3];  ///< of the outputs
+  int64_t start[3];  ///< start of the outputs
 };
 
 /// WinogradStrides gives the position of a channel vector, in floats: image * n + channel block * c

@@ -21,8 +21,8 @@ class DenseBlock {
   /// `mixed`: some parts and readers accept dense values only, and some channels are no whole
   /// vectors.
   Graph Build(bool mixed) {
-    const int64_t least =
-        mixed ? 3 : 8;  // from which on there is a Winograd kernel for every layer
+    // The least extents for which every layer has a Winograd kernel.
+    const int64_t least = mixed ? 3 : 8;
     const Shape shape = {rng_.Between(2, 3), 16, rng_.Between(least, 9), rng_.Between(least, 9)};
     ValueId whole = Conv(builder_.Input("x", {DType::kF32, shape}), 16, 3);
     std::vector<ValueId> parts = {whole};

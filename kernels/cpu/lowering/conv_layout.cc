@@ -29,7 +29,7 @@ bool IsPointwise(const ConvProblem& p) {
          all(p.pads_end, 0);
 }
 
-/// Returns the choice among generated kernels, or nothing where there is none.
+/// Returns the choice among generated kernels, or nullopt if there is none.
 std::optional<Chosen> Generated(const ConvProblem& problem, Quality quality) {
   return ChooseFor(problem, dnnl::algorithm::convolution_direct, UserScratchpad(),
                    AcceptQuality(quality));

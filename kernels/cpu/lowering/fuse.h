@@ -47,8 +47,8 @@ struct PreparedSource {
   ValueId source;
   std::vector<double> factor, summand;
   bool relu = false;
-  std::optional<ValueId> gate =
-      {};  ///< the factor of an image and channel, [N, C, 1, ...]; then nothing else
+  /// The factor of an image and channel, [N, C, 1, ...]; then nothing else.
+  std::optional<ValueId> gate = {};
   std::vector<int32_t> nodes;  ///< that compute it
 };
 
@@ -80,10 +80,10 @@ struct Group {
   std::vector<PostOp> post_ops;
   std::optional<PreparedSource> prepared = {};   ///< only by kernels that say so
   std::optional<AttentionChain> attention = {};  ///< computed with the product, likewise
-  std::vector<Group> expansion =
-      {};  ///< at most one: the pointwise convolution that makes the source, likewise
-  std::optional<ValueId> mean =
-      {};  ///< of each image and channel of the group's value, computed with it, likewise
+  /// At most one: the pointwise convolution that makes the source, likewise.
+  std::vector<Group> expansion = {};
+  /// Values of each image and channel of the group's value, computed with it, likewise.
+  std::optional<ValueId> mean = {};
   std::shared_ptr<const IntegerProduct> integer = {};  ///< computed in integers
   bool narrow = false;  ///< the group's value may be kept in bf16 (low_precision.h)
 };

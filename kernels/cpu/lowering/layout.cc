@@ -11,7 +11,8 @@ int64_t Blocks(const Layout& layout, const Shape& shape, size_t d) {
                                                  : shape[d];
 }
 
-/// A blocked layout with whole blocks whose blocks follow each other is a plain stride of one.
+/// Converts a blocked layout to strides. Returns false unless all blocks are full and contiguous,
+/// so that the blocked dimension has stride one.
 bool BlockedAsStrides(const Layout& layout, const Shape& shape, Shape& strides) {
   strides = layout.strides;
   if (layout.block_dim < 0) return true;

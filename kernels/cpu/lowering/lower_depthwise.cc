@@ -62,8 +62,8 @@ class DepthwiseKernel : public Kernel {
 
 bool IsDepthwise(const Graph& graph, int32_t id) {
   constexpr int64_t kMostTaps = 64;  // in a column
-  constexpr int64_t kMostHeld =
-      int64_t{1} << 16;  // positions of the rows that one output row reads: 16 MB of four vectors
+  // Positions of the rows that one output row reads: 16 MB of four vectors.
+  constexpr int64_t kMostHeld = int64_t{1} << 16;
   const Node& node = graph.node(id);
   if (node.op->name != "Conv" || node.outputs[0].dtype != DType::kF32 ||
       NumElements(node.outputs[0]) == 0)

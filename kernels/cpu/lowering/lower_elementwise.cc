@@ -157,7 +157,7 @@ class Builder {
     return true;
   }
 
-  /// A Cast whose result is what the register holds already.
+  /// True for a Cast that does not change the number in the register.
   bool KeepsNumbers(const Node& node) const {
     if (node.op->name != "Cast") return false;
     const DType from = lowering_.type(node.inputs[0]).dtype, to = node.outputs[0].dtype;
@@ -185,7 +185,7 @@ class Builder {
     program_.calls.push_back(call);
   }
 
-  /// Registers of operands that are one constant number.
+  /// Operands that are scalar constants, by register.
   std::map<int, float> Numbers() {
     std::map<int, float> numbers;
     for (const auto& [value, number] : registers_) {

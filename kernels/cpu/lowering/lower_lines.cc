@@ -13,7 +13,7 @@ namespace mendel::cpu {
 namespace {
 
 /// Returns the lines of the node's operand; nullopt when kernels do not support the element type or
-/// so many lines.
+/// the number of lines.
 std::optional<Lines> LinesOf(const Lowering& lowering, const Node& node) {
   const TensorType& type = lowering.type(node.inputs[0]);
   if (!IsNumber(type.dtype)) return std::nullopt;

@@ -55,7 +55,7 @@ class Lowering {
   std::optional<Place> Within(ValueId value) const;
   /// The same if there is such a place, else Any.
   Place WithinOrAny(ValueId value);
-  /// Returns the layout, in blocks of so many channels, in which a value about to be computed lies
+  /// Returns the layout, in blocks of `block` channels, in which a value about to be computed lies
   /// within a concatenation of several images; nullopt when it does not. Allocate gives that place
   /// for this layout.
   std::optional<Layout> LayoutWithin(ValueId value, int64_t block);
@@ -140,7 +140,7 @@ class Lowering {
   std::optional<Place> InConcat(ValueId value, const Layout& layout);
   void FindConcatSlots();
   void CopyConstants();
-  /// Room for a part of a concatenation of several images in blocks of so many channels.
+  /// Room for a part of a concatenation of several images, in blocks of `block` channels.
   std::optional<Place> RoomWithin(ValueId value, int64_t block);
 
   const Graph& graph_;

@@ -1,4 +1,4 @@
-// Parts of concatenations that are computed where they belong.
+// Operands of a Concat that are computed directly in the Concat's buffer.
 
 #include <algorithm>
 
@@ -49,7 +49,7 @@ std::optional<Place> Lowering::InConcat(ValueId value, const Layout& layout) {
   auto target = concats_.find(part.whole);
   if (target == concats_.end()) {
     const Place room = Allocate(part.whole, whole_layout);
-    places_[part.whole].pop_back();  // it has no elements yet
+    places_[part.whole].pop_back();  // allocated, but not computed yet
     target = concats_.emplace(part.whole, room).first;
   }
   if (!SamePlacement(target->second.layout, whole_layout, whole)) return std::nullopt;
@@ -74,7 +74,7 @@ std::optional<Place> Lowering::RoomWithin(ValueId value, int64_t block) {
     std::optional<Place> room = RoomWithin(part.whole, block);
     if (!room.has_value()) {
       room = Allocate(part.whole, BlockedLayout(whole, block));
-      places_[part.whole].pop_back();  // it has no elements yet
+      places_[part.whole].pop_back();  // allocated, but not computed yet
     }
     target = concats_.emplace(part.whole, *room).first;
   }

@@ -8,9 +8,9 @@
 
 namespace mendel::cpu {
 
-/// True for a Cast, or a sum, difference or product of i32, all of whose integers f32 holds
-/// exactly: what elementwise kernels compute in f32 is then what the definition says. A Cast of any
-/// i32 to f32 rounds in both.
+/// True for a Cast, or a sum, difference or product of i32, if f32 represents all of its integers
+/// exactly. Elementwise kernels in f32 then compute what the definition says. (A Cast from i32 to
+/// f32 rounds in kernel and definition alike.)
 bool IsOnSmallIntegers(const Graph& graph, Folded& folded, int32_t node);
 
 }  // namespace mendel::cpu

@@ -9,8 +9,8 @@ namespace {
 
 constexpr int64_t kLine = 64;
 constexpr int64_t kLarge = int64_t{2} << 20;  // AlignedBytes requests huge pages itself
-constexpr int64_t kChunk =
-    int64_t{4} << 20;  // two huge pages: a constant that outlives its program keeps no more alive
+// Two huge pages: a constant that outlives its program keeps no more alive.
+constexpr int64_t kChunk = int64_t{4} << 20;
 constexpr int64_t kApart = int64_t{512} << 10;  // a quarter of a huge page
 
 int64_t InLines(int64_t bytes) { return (std::max<int64_t>(bytes, 1) + kLine - 1) / kLine * kLine; }

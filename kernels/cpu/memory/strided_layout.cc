@@ -67,8 +67,8 @@ DimSteps StepsOf(const Layout& layout, const Shape& shape) {
 
 std::optional<Layout> LayoutOfSteps(const DimSteps& dims, const Shape& shape) {
   Layout layout{Shape(shape.size()), -1, 1};
-  int64_t beyond =
-      1;  // a stride for extents of one: any is right, and libraries want a positive one
+  // A stride for extents of one: any is right, and libraries want a positive one.
+  int64_t beyond = 1;
   for (size_t d = dims.size(); d-- > 0;) {
     const std::vector<DimStep>& steps = dims[d];
     if (steps.size() == 2 && d == 1 && steps[1].stride == 1 && IsBlock(steps[1].extent)) {

@@ -10,8 +10,8 @@
 namespace mendel::cpu {
 
 struct CallCounts {
-  int64_t allocations =
-      0;  ///< malloc, calloc, realloc, aligned_alloc, posix_memalign; operator new ends in malloc
+  /// malloc, calloc, realloc, aligned_alloc, posix_memalign; operator new ends in malloc.
+  int64_t allocations = 0;
   int64_t frees = 0;
   int64_t mappings = 0;  ///< mmap and munmap, but for the C library's own inside malloc
   int64_t locks = 0;     ///< pthread_mutex_lock

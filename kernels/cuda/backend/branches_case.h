@@ -92,8 +92,8 @@ inline DeviceProgram Lowered(const Graph& graph, LaunchOrder order, double apart
   return *std::move(program);
 }
 
-/// The table of a driver on which the replays of the second graph that was made take so much longer
-/// than those of the others.
+/// The table of a driver on which replays of the second graph take `factor_of_second` times as long
+/// as those of the others.
 struct Timed {
   Timed(const Driver& driver, float factor_of_second) : table(driver) {
     original = driver;

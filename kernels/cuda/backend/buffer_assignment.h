@@ -52,14 +52,14 @@ class BufferAssignment {
   const std::vector<bool>& constant_;
   const LaunchGraph launch_graph_;
   FoldedValues& folded_;
-  std::vector<ValueUse> uses_;                   // of the launch graph's launches
+  std::vector<ValueUse> uses_;                   // uses of the launch graph's launches
   DeviceProgram constants_;                      // weights, uploads and their allocations
   std::map<std::string, DeviceBuffer> weights_;  // by content
   std::map<ValueId, DeviceBuffer> constant_places_;
   std::vector<std::vector<DeviceBuffer>>
       tables_;  // that a kernel brings along, by the launch graph's launches
   // Of one order.
-  std::vector<size_t> sequence_;  // of the launch graph's launches
+  std::vector<size_t> sequence_;  // sequence of the launch graph's launches
   std::vector<int> steps_;        // by which memory is planned: one a launch, ascending
   std::map<ValueId, BufferLifetime> lives_;
   std::map<ValueId, DeviceBuffer> places_;

@@ -1,4 +1,4 @@
-// From a graph to a program on a device.
+// Compiles a graph to a program on a device.
 #ifndef MENDEL_KERNELS_CUDA_BACKEND_COMPILE_H_
 #define MENDEL_KERNELS_CUDA_BACKEND_COMPILE_H_
 

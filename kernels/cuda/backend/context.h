@@ -24,7 +24,7 @@ class Context {
     driver_ = &driver;
     return absl::OkStatus();
   }
-  /// For the calling thread, from now on.
+  /// Makes this the calling thread's context.
   absl::Status MakeCurrent() const {
     return driver_->Check(driver_->CtxSetCurrent(context_), "cuCtxSetCurrent");
   }

@@ -11,8 +11,8 @@
 namespace mendel::cuda {
 namespace {
 
-/// Moving at most so many elements takes little more time than a launch of its own. The best kernel
-/// moves larger values.
+/// Values of at most this many elements are moved in little more time than a launch takes. The best
+/// kernel moves larger values.
 constexpr int64_t kFewElements = int64_t{1} << 18;
 
 /// True where one kernel alone writes the result and none of them reads it.

@@ -23,8 +23,8 @@ namespace {
 
 // Constants of cuda.h.
 constexpr unsigned kEventWithoutTime = 2;
-constexpr unsigned kExternalEvent =
-    1;  // a captured record is one that others may wait for or take the time of
+/// Other streams may wait for a captured record with this flag, and its time can be read.
+constexpr unsigned kExternalEvent = 1;
 constexpr int kInvalidValue = 1;
 
 class CudaExecutable final : public Executable {
@@ -79,7 +79,8 @@ class CudaExecutable final : public Executable {
     return CaptureLaunches();
   }
 
-  /// Appends the order of the launches to the first step's text. `more`: the fate of other orders.
+  /// Appends the order of the launches to the first step's text, and `more`: why other orders were
+  /// left out.
   void ReportOrder(const std::string& more) {
     if (!steps_.empty()) steps_[0].kernel += Cat("; launches ", OrderReported(program_), more);
   }
@@ -301,7 +302,7 @@ class CudaExecutable final : public Executable {
     const int made = driver_.EventCreate(&handle, flags);
     return Keep(driver_, made, "cuEventCreate", handle, driver_.EventDestroy, event);
   }
-  /// Makes at least so many events that take the time.
+  /// Ensures that `events_` has at least `count` timing events.
   absl::Status MakeEvents(size_t count) {
     while (events_.size() < count) {
       Owned<DriverEvent*> event;
@@ -320,7 +321,7 @@ class CudaExecutable final : public Executable {
 
   const Driver& driver_;
   std::vector<Step> steps_;
-  Dependencies dependencies_;   // of the launches, where branches were requested
+  Dependencies dependencies_;   // dependencies of the launches, where branches were requested
   bool branches_ = false;       // launches that nothing orders may run side by side
   bool ran_elsewhere_ = false;  // on a caller's stream
   // Members are destroyed from the last to the first.
@@ -328,11 +329,11 @@ class CudaExecutable final : public Executable {
   LoadedProgram loaded_;
   const DeviceProgram& program_ = loaded_.program();
   DeviceCache cache_;
-  std::vector<Owned<DriverEvent*>> events_;  // those that take the time
+  std::vector<Owned<DriverEvent*>> events_;  // timing events
   Owned<DriverGraphExec*> graph_;            // a whole run: copies in, launches, copies out
   Owned<DriverGraphExec*> launches_;         // the launches alone
-  Owned<DriverGraphExec*> whole_;  // these between two events; made by the first that takes a time
-  Owned<DriverGraphExec*> timed_;  // these with an event around each; made by the first RunTimed
+  Owned<DriverGraphExec*> whole_;  // the launches between two events; made by the first TimeRun
+  Owned<DriverGraphExec*> timed_;  // the launches with events between; made by the first RunTimed
   Owned<DriverEvent*> done_;       // after the last run on a caller's stream
 };
 

@@ -29,7 +29,7 @@ FormRole FormRoleOf(const Node& node);
 /// The choice for one graph, by node and by value.
 struct FormatChoice {
   std::vector<int> call_of;         ///< number of the call that computes the node; -1: none
-  std::vector<FormRole> roles;      ///< of nodes that no call and nobody else computes
+  std::vector<FormRole> roles;      ///< roles of nodes that no call and nobody else computes
   std::vector<bool> channels_last;  ///< all values of the node lie so
   std::vector<std::optional<DType>>
       rounded;  ///< all operands and values of the node, which only moves or chooses, are so

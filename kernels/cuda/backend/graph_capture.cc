@@ -45,7 +45,7 @@ class Branches {
   DriverStream* stream_;
   const Dependencies& dependencies_;
   std::vector<std::vector<DriverGraphNode*>>
-      ends_;  // of each piece: the nodes that nothing of it follows
+      ends_;  // ends of each piece: the nodes that nothing of it follows
 };
 
 absl::Status EnqueueAll(const Driver& driver, DriverStream* stream, size_t pieces,

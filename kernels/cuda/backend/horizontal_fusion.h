@@ -15,7 +15,7 @@
 
 namespace mendel::cuda {
 
-// Old name, kept for one version.
+// The algorithm's old name, which plans store. Version 0.2 names it "horizontal".
 inline constexpr std::string_view kHorizontalFusion = "beside";
 
 /// Takes the nodes with this algorithm out of `algorithms`. What other nodes' algorithms make of a

@@ -61,7 +61,7 @@ TEST(JoinNodes, MovesEitherOfTwoPastWhatIsBetween) {
   EXPECT_THAT(JoinNodes(std::vector{Uses({0}, {1}), Uses({0}, {2}), Uses({0}, {3})},
                         std::vector<size_t>{2, 2, 2}, {2, 99}),
               ElementsAre(ElementsAre(0, 1), ElementsAre(2)));
-  // A launch takes so many pointers: 1 is too large for 0, and 2 is not.
+  // The number of pointers of a launch is limited: 1 is too large for 0, and 2 is not.
   EXPECT_THAT(JoinNodes(std::vector{Uses({0}, {1}), Uses({0}, {2}), Uses({0}, {3})},
                         std::vector<size_t>{2, 9, 8}, {8, 10}),
               ElementsAre(ElementsAre(0, 2), ElementsAre(1)));

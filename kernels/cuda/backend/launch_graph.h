@@ -14,11 +14,12 @@
 
 namespace mendel::cuda {
 
-/// Launches in an order that computes the graph, and whose memory is not a value's own.
+/// Launches in execution order. `homes` and `scratch` say which results lie elsewhere than in a
+/// buffer of their own.
 struct LaunchGraph {
   std::vector<LaunchNode> launches;
-  std::map<ValueId, ValueId> homes;    ///< of results that overwrite what they correct
-  std::map<ValueId, int64_t> scratch;  ///< bytes of buffers that the graph does not have
+  std::map<ValueId, ValueId> homes;    ///< results that overwrite what they correct
+  std::map<ValueId, int64_t> scratch;  ///< bytes of buffers that are no values of the graph
 
   /// The value in whose memory `value` lies: its own, or what a correction has written over.
   ValueId Home(ValueId value) const {
@@ -28,8 +29,8 @@ struct LaunchGraph {
   ValueUse UseOf(const LaunchNode& launch, const std::vector<bool>& constant) const;
 };
 
-/// The calls, corrections and kernels of the partition's graph, and kernels side by side where that
-/// was requested. Unimplemented names the node that no kernel computes.
+/// Makes the launches of the partition: calls, corrections and kernels, fused horizontally where
+/// that was requested. Returns Unimplemented with the node that no kernel computes.
 absl::StatusOr<LaunchGraph> BuildLaunchGraph(const Partition& partition, FoldedValues& folded);
 
 }  // namespace mendel::cuda

@@ -20,7 +20,7 @@ struct LaunchNode {
   DeviceLaunch launch;                  ///< but for its pointers
   std::vector<KernelOperand> operands;  ///< what these refer to first
   std::vector<ValueId> results;         ///< and then
-  std::string text = "";                ///< of the kernel
+  std::string text = "";                ///< text of the kernel
   /// Set where the kernel may be fused horizontally with others: what it computes.
   std::optional<FusionGroup> horizontal_fusion = std::nullopt;
 };

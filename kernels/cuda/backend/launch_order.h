@@ -24,7 +24,7 @@ std::vector<MemoryUse> UsesOfRun(const DeviceProgram& program);
 /// True when one of the two writes what the other reads or writes, so that their order matters.
 bool Conflict(const MemoryUse& a, const MemoryUse& b);
 
-/// For each piece of work, the earlier ones that it waits for.
+/// Lists, for each piece of work, the earlier ones that it waits for.
 using Dependencies = std::vector<std::vector<size_t>>;
 
 /// The fewest dependencies that keep conflicting pieces in their order: none follows from others.

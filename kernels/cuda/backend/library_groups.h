@@ -85,8 +85,8 @@ struct GroupingScope {
   int32_t OnlyUser(int32_t node) const;
 };
 
-/// The number of algorithms that a library offers per node and kind. It has others, too, so that
-/// plans of other settings run.
+/// Algorithms that a library offers per node and kind: by default, and at most. A plan may name
+/// further ones.
 inline constexpr size_t kOffered = 4, kMostOffered = 64;
 /// The number of offers that stands for all of a library's engines, in its heuristics or not.
 inline constexpr size_t kEveryEngine = 1024;
@@ -95,8 +95,7 @@ inline constexpr size_t kEveryEngine = 1024;
 class CallLibrary {
  public:
   virtual ~CallLibrary() = default;
-  /// The prefix of its algorithms' names, up to a colon or a hyphen: "cudnn", "cudnn:1",
-  /// "cudnn-tf32:1".
+  /// The prefix of its algorithms' names: "cudnn" for "cudnn", "cudnn:1" and "cudnn-tf32:1".
   virtual std::string_view name() const = 0;
   /// Name and version: stored measurements depend on them, and messages show them.
   virtual std::string Identity() const = 0;
@@ -112,9 +111,9 @@ class CallLibrary {
   virtual absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node,
                                              const std::string& algorithm,
                                              Numerics numerics) const = 0;
-  /// The group for which Group gave `engine`, which may come from anywhere. InvalidArgument names
-  /// node and algorithm where the engine is damaged or cannot be had here. The same holds for
-  /// another library or version (both are named).
+  /// Rebuilds the group from a stored engine, which is untrusted input. Returns InvalidArgument
+  /// with node and algorithm if the engine is damaged, not available here, or of another library or
+  /// version (both are named).
   virtual absl::StatusOr<LibraryGroup> GroupAgain(const GroupingScope& scope, int32_t node,
                                                   const std::string& algorithm, Numerics numerics,
                                                   const StoredEngine& engine) const;
@@ -139,7 +138,7 @@ absl::StatusOr<std::vector<LibraryGroup>> FindLibraryGroups(
 absl::Status LibrariesSupport(Numerics numerics, int architecture,
                               std::span<const CallLibrary* const> libraries);
 
-/// An algorithm's kind (Backend::AlgorithmKind): the form in which its calls read values.
+/// An algorithm's kind (Backend::AlgorithmKind): the memory format in which its calls read values.
 std::string LibraryAlgorithmKind(std::string_view algorithm,
                                  std::span<const CallLibrary* const> libraries);
 

@@ -28,8 +28,8 @@ struct Partition {
   std::vector<bool> elsewhere;  ///< constants, and what corrections and calls compute, or nobody
   std::vector<LibraryGroup> calls;  ///< in the order of their results
   std::vector<NodeOrigin> origins;  ///< by node of `graph`; empty: each is its own
-  std::set<int32_t> horizontal_fusion =
-      {};  ///< nodes of the given graph whose kernels may be fused horizontally with others
+  /// Nodes of the given graph whose kernels may be fused horizontally with others.
+  std::set<int32_t> horizontal_fusion = {};
 
   NodeOrigin OriginOf(int32_t id) const {
     return origins.empty() ? NodeOrigin{id} : origins[static_cast<size_t>(id)];

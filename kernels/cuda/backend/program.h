@@ -34,7 +34,7 @@ struct DeviceLaunch {
   std::shared_ptr<const LibraryCall> call = nullptr;
   std::vector<DeviceBuffer> pointers = {};
   size_t results = 1;  ///< of the pointers, the last ones: what is written. The others are read
-  DeviceBuffer workspace = {};  ///< of a call; no bytes: it needs none
+  DeviceBuffer workspace = {};  ///< workspace of a call; no bytes: it needs none
   Step info = {};
 };
 
@@ -64,15 +64,15 @@ enum class LaunchOrder {
 };
 
 struct DeviceProgram {
-  std::vector<std::string> texts;    ///< of the kernels, each once, without the preamble
-  std::vector<std::string> entries;  ///< of the texts
+  std::vector<std::string> texts;    ///< texts of the kernels, each once, without the preamble
+  std::vector<std::string> entries;  ///< entries of the texts
   std::vector<DeviceLaunch> launches;
   std::vector<DeviceCopy> inputs, outputs;
   std::vector<std::byte> weights;  ///< all constants
   std::vector<DeviceUpload> uploads;
   std::vector<int64_t> allocations;  ///< bytes; zero: none is needed
   size_t constants = 0;  ///< of the allocations, the first ones: nothing but constants lies there
-  int64_t arena_bytes = 0;  ///< of all values
+  int64_t arena_bytes = 0;  ///< arena bytes of all values
   int64_t alive_bytes = 0;  ///< most of them that are needed at one launch
   int64_t staging_bytes = 0;
   LaunchOrder order = LaunchOrder::kChain;

@@ -11,7 +11,7 @@ namespace mendel::cuda {
 struct CallForm {
   const char* algorithm;
   Numerics numerics;
-  int64_t bytes;  ///< of an element between calls
+  int64_t bytes;  ///< bytes of an element between calls
 };
 inline constexpr CallForm kCallForms[] = {{"cudnn-nhwc", Numerics::kStrict, 4},
                                           {"cudnn-f16", Numerics::kF16, 2},

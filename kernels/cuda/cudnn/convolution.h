@@ -44,7 +44,7 @@ struct CudnnNumerics {
 /// The limits of planning.
 struct CudnnLimits {
   size_t engines = 1;
-  int64_t workspace_bytes = std::numeric_limits<int64_t>::max();  ///< of an engine
+  int64_t workspace_bytes = std::numeric_limits<int64_t>::max();  ///< workspace bytes of an engine
   /// Planning adds every engine that cuDNN has, by number, to the heuristics' proposals, with
   /// cuDNN's own choice of its knobs.
   bool exhaustive = false;

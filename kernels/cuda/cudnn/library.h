@@ -37,7 +37,8 @@ namespace mendel::cuda {
 /// error other than for memory.
 class CudnnLibrary final : public CallLibrary {
  public:
-  /// Plans for the device with these properties (convolution.h), with so much workspace a call.
+  /// Plans for the device with these properties (convolution.h), with at most
+  /// `workspace_bytes` of workspace a call.
   /// `cudnn` outlives this and its calls. `offered`: algorithms of a node and kind ("cudnn",
   /// "cudnn-nhwc"), at most kMostOffered, or kEveryEngine: those that cuDNN's heuristics list come
   /// first, then all others that cuDNN has.

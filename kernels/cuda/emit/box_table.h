@@ -16,12 +16,12 @@ std::vector<std::string> SpatialNames(size_t spatial);
 
 struct BoxTable {
   std::string constants;  ///< declarations of what all boxes have in common
-  std::string members;    ///< of struct Box
+  std::string members;    ///< members of struct Box
   std::string entries;    ///< initializers, a line a box
   std::map<std::string, std::string>
       expressions;    ///< by field name: how kernel code reads it, e.g. "box.y_base", "kImages"
-  int64_t tiles = 0;  ///< of all boxes: the launch's blocks
-  int64_t bytes = 0;  ///< of all entries
+  int64_t tiles = 0;  ///< tiles of all boxes: the launch's blocks
+  int64_t bytes = 0;  ///< bytes of all entries
 };
 
 /// Fields: images, channels (a group), size_*, x_base, x_n, x_c, x_*, limit_*, origin_*, w_begin,

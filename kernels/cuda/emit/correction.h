@@ -45,7 +45,7 @@ struct CorrectionBox {
   int64_t w_begin = 0;     ///< output channel 0 in the packed weights
   int64_t bias_begin = 0;  ///< output channel 0 in the bias
   View y;
-  std::vector<View> operands;  ///< of the epilogue's kAdd steps, in order
+  std::vector<View> operands;  ///< operands of the epilogue's kAdd steps, in order
 };
 
 /// One operation on the sum. An epilogue is a list of them, in order.
@@ -76,7 +76,7 @@ struct DividedSum {
 };
 
 struct Correction {
-  std::string name;    ///< of the kernel: letters, digits and underscores
+  std::string name;    ///< name of the kernel: letters, digits and underscores
   std::string mutant;  ///< for people
   DType dtype = DType::kF32;
   Layout layout = Layout::kNchw;

@@ -135,7 +135,7 @@ class Planner {
   const Graph& graph_;
   const std::vector<bool>& constant_;
   CorrectionPlan plan_;
-  std::map<int32_t, size_t> places_;  // of a Patch in plan_.corrections
+  std::map<int32_t, size_t> places_;  // places of a Patch in plan_.corrections
   std::map<ValueId, int> readers_;
 };
 

@@ -20,7 +20,7 @@ struct PlannedCorrection {
   int32_t patch = -1;
   ValueId base;  ///< the mutant's output, the Patch's first input
   PatchKernels patch_kernels;
-  std::vector<KernelShape> shapes;  ///< of correction.kernels
+  std::vector<KernelShape> shapes;  ///< shapes of correction.kernels
   /// The result takes the memory of `base`, which nobody reads afterwards. Else it is a copy of
   /// `base` before the first launch.
   bool in_place = false;

@@ -100,7 +100,7 @@ class Collector {
     }
     int number = 0;
     for (auto& [key, kernel] : kernels_) {
-      // Old name, kept for one version.
+      // An entry's old name, "correct_" in version 0.2: plans store the texts by their hash.
       kernel.correction.name = Cat("mend_", patch_, "_", number++);
       const int parts = PartsOf(kernel.correction);
       patch_kernels_.kernels.push_back(std::move(kernel));

@@ -39,15 +39,15 @@ struct LaunchShape {
 struct KernelShape {
   Tile tile;
   LaunchShape launch;
-  int64_t constant_bytes =
-      0;  ///< of the table of boxes, in the constant memory of the kernel's module
+  /// Bytes of the table of boxes, in the constant memory of the kernel's module.
+  int64_t constant_bytes = 0;
 };
 /// Constant memory of a module.
 inline constexpr int64_t kConstantBytes = 64 << 10;
 
 struct EmittedKernel {
-  std::string name;  ///< of the entry, in C linkage
-  // Old name, kept for one version.
+  std::string name;  ///< name of the entry, in C linkage
+  // Mend is the template's old name, Correct in version 0.2: plans store the texts by their hash.
   std::string name_space;  ///< of the template Mend<Number> and the number types
   std::string text;
   LaunchShape launch;

@@ -46,8 +46,8 @@ double RooflineSeconds(const Correction& correction, const LaunchShape& launch, 
 /// as RooflineSeconds.
 double MutantSeconds(const Graph& graph, int32_t patch, const GpuModel& gpu);
 
-/// Share of a multiprocessor's threads that can be resident with so many registers a thread and
-/// bytes of shared memory a block: an estimate from the limits of that compute capability, one of
+/// Share of a multiprocessor's threads that can be resident, given registers a thread and bytes
+/// of shared memory a block: an estimate from the limits of that compute capability, one of
 /// AllGpus; 0 for others.
 double Occupancy(int compute_capability, int registers, int shared_bytes, int threads);
 

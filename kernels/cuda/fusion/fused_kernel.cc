@@ -91,7 +91,7 @@ ElementsCode ScalarCode(const Graph& graph, const FusionGroup& group, int thread
   return result;
 }
 
-/// Code by vectors; nothing where no load is a vector's.
+/// Code by vectors; nullopt if no load is a vector's.
 std::optional<ElementsCode> VectorCode(const Graph& graph, const FusionGroup& group, int lanes,
                                        int threads, std::string_view block,
                                        const std::vector<Box>& spared) {
@@ -170,7 +170,7 @@ void WriteRowResults(const Graph& graph, const FusionGroup& group, const RowText
       Cat(pack, " result;"), Cat("*reinterpret_cast<", pack, "*>(y + first) = result;"));
 }
 
-/// A kernel of one block a row. Nothing where no load of `lanes` elements is a vector's.
+/// A kernel of one block a row. Returns nullopt if no load of `lanes` elements is a vector's.
 std::optional<FusedKernel> RowKernel(const Graph& graph, const FusionGroup& group, int lanes) {
   return WithView(graph, group.row, [&](const NodeView& view) -> std::optional<FusedKernel> {
     const RowText& text = FindOperatorText(graph.node(group.row).op->name)->row;

@@ -16,16 +16,16 @@
 namespace mendel::cuda {
 
 struct FusedKernel {
-  std::string name;  ///< of the entry, in C linkage: a hash of the text
+  std::string name;  ///< name of the entry, in C linkage: a hash of the text
   std::string text;  ///< needs PreambleText() before it
   LaunchShape launch;
   std::vector<KernelOperand>
       operands;   ///< what its pointers refer to; one more follows, to the result
   int lanes = 1;  ///< elements a thread computes, by vector access where more than one
-  double block_products =
-      0;  ///< of a tiled kernel: products that a block computes, padding included
-  std::string_view kind =
-      "elements";  ///< of the ways to walk over the elements: also "rows", "transposition"
+  /// Products that a block of a tiled kernel computes, padding included.
+  double block_products = 0;
+  /// The way to walk over the elements: also "rows", "transposition".
+  std::string_view kind = "elements";
 };
 
 /// Pointers must be aligned to 16 bytes. Unimplemented names the node when the kernel would take
@@ -55,7 +55,7 @@ std::string ResultParameter(const Graph& graph, ValueId result, const std::strin
 
 /// A launch's parameters are 4 KiB.
 inline constexpr size_t kMaxPointers = 500;
-/// Unimplemented names the node when a launch may not take so many pointers.
+/// Returns Unimplemented with the node if a launch cannot take `count` pointers.
 absl::Status CheckPointers(const Graph& graph, int32_t node, size_t count);
 
 /// The type of indices in a kernel of these nodes: "int", or "long long" where a tensor has too

@@ -35,7 +35,7 @@ class KernelCode {
   /// "int", or "long long" where a tensor has too many elements for it.
   const std::string& index_type() const { return index_type_; }
   /// From here on elements are expressions in StoredName of their dtype, so that their bits stay.
-  /// For groups that only move elements.
+  /// Used for groups that only move elements.
   void KeepBits() { keeps_bits_ = true; }
   bool keeps_bits() const { return keeps_bits_; }
   /// The C type of elements of this dtype, and one of them as a number.
@@ -123,15 +123,15 @@ class KernelCode {
   int lanes_ = 1;
   std::string outside_;  // the text before the lanes' loop
   std::string first_;
-  Position root_;  // of the first lane
+  Position root_;  // root of the first lane
   Shape root_shape_;
   struct Guard {
-    int depth;              // of the statements in the block
-    std::string condition;  // of all lanes; "": they may differ
+    int depth;              // depth of the statements in the block
+    std::string condition;  // condition of all lanes; "": they may differ
     std::string alternatives;
-    int loads;  // of vectors in the block
+    int loads;  // loads of vectors in the block
   };
-  std::vector<Guard> guards_;  // of the open blocks
+  std::vector<Guard> guards_;  // guards of the open blocks
   int vector_loads_ = 0;
   bool has_scalar_lanes_ = false;
   std::map<std::string, std::string> packs_;

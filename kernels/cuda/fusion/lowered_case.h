@@ -16,7 +16,7 @@
 
 namespace mendel::cuda {
 
-/// `description`: DeviceCase::description; `seed`: of the inputs.
+/// The case of `graph` with random inputs.
 inline DeviceCase LoweredCase(Graph graph, std::string description, uint64_t seed,
                               const ProgramOptions& options = {}) {
   DeviceCase one{std::move(description), std::move(graph), {}, {}};
@@ -28,7 +28,7 @@ inline DeviceCase LoweredCase(Graph graph, std::string description, uint64_t see
   return one;
 }
 
-/// A graph's text between its braces.
+/// The case of a graph given as text; `lines` stand between its braces.
 inline DeviceCase ParsedCase(const std::string& lines, uint64_t seed,
                              const ProgramOptions& options = {}) {
   const auto graph = ParseGraph(Cat("graph \"g\" {\n", lines, "\n}"));

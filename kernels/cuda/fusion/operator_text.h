@@ -52,8 +52,8 @@ struct RowAt {
   int32_t node;
   const NodeView& view;
   int threads;  ///< that share a row: all of the block, or a power of two of neighbors
-  Shape shape;  ///< of input 0 as rows see it: as many elements, see RowText::shape
-  Ints axes;    ///< of `shape`, that are summed over
+  Shape shape;  ///< shape of input 0 as rows see it: as many elements, see RowText::shape
+  Ints axes;    ///< axes of `shape`, that are summed over
   std::vector<std::string> position;  ///< of the row: coordinates of the other axes, "" for `axes`
   /// Elements that a thread reads at once; more than 1 only where the row lies side by side in
   /// memory, from element `number` * Count() on.

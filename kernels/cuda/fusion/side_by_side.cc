@@ -13,7 +13,7 @@
 namespace mendel::cuda {
 namespace {
 
-/// Stands for the entry's name, a hash of all texts, until that is known.
+/// Placeholder for the entry's name, a hash of the finished text.
 constexpr std::string_view kUnnamed = "UNNAMED";
 
 std::string Named(std::string text, const std::string& name) {
@@ -67,7 +67,7 @@ bool MayFuseHorizontally(const Graph& graph, const FusionGroup& group) {
 
 absl::StatusOr<FusedKernel> WriteSideBySide(const Graph& graph,
                                             std::span<const FusionGroup> groups) {
-  int threads = 0;  // of the group that needs most
+  int threads = 0;  // threads of the group that needs most
   for (const FusionGroup& group : groups) {
     int own = 0;
     WriteElements(graph, group, own, "block");
@@ -82,7 +82,7 @@ absl::StatusOr<FusedKernel> WriteSideBySide(const Graph& graph,
   const std::string text =
       Cat(parts.functions, "extern \"C\" __global__ void __launch_bounds__(", threads, ") ",
           kUnnamed, "(", parts.operands, parts.results, ") {\n", parts.calls, "}\n");
-  // Old name, kept for one version.
+  // An entry's old name, "horizontal_" in version 0.2: stored modules are found by their text.
   kernel.name = Cat("beside_", Sha256Hex(text).substr(0, 24));
   kernel.text = Named(text, kernel.name);
   kernel.launch = {static_cast<unsigned>(parts.blocks), static_cast<unsigned>(threads), 0};

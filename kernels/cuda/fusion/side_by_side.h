@@ -14,7 +14,8 @@
 
 namespace mendel::cuda {
 
-/// Kernels larger than this fill the device, and more than so many in one make its text long.
+/// Limits of a fused kernel: larger kernels fill the device alone, and more of them make its text
+/// long.
 inline constexpr int64_t kMostFusedElements = 1 << 16;
 inline constexpr size_t kMostFusedKernels = 8;
 

@@ -49,7 +49,7 @@ std::map<std::string, ResourceUsage> ParseUsageOfEntries(const std::string& log)
 
 struct CompiledKernel {
   std::vector<char> cubin;
-  ResourceUsage usage;                           ///< of all entries together
+  ResourceUsage usage;                           ///< usage of all entries together
   std::map<std::string, ResourceUsage> entries;  ///< by name
 };
 

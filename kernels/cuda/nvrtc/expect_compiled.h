@@ -29,8 +29,8 @@ inline const Compiler* FoundCompiler() {
   return nullptr;
 }
 
-/// The module for this architecture, without spilled registers. Nothing where NVRTC does not know
-/// the architecture, or after a failure.
+/// The module for this architecture, without spilled registers. Returns nullopt if NVRTC does not
+/// know the architecture, or after a failure.
 inline std::optional<CompiledKernel> CompiledWithoutSpills(const Compiler& compiler,
                                                            const std::string& module,
                                                            const std::string& name,

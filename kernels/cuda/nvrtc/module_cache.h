@@ -19,7 +19,7 @@ namespace mendel::cuda {
 /// A module source is everything that the compiled image depends on.
 struct ModuleSource {
   std::string text;
-  std::string options;   ///< of the compiler, architecture apart
+  std::string options;   ///< options of the compiler, architecture apart
   std::string compiler;  ///< name and version
   int architecture = 0;  ///< 90: sm_90
 
@@ -61,7 +61,7 @@ class ModuleCache {
   ModuleCacheOptions options_;
   std::mutex mutex_;
   std::map<std::string, std::vector<char>> images_;
-  std::deque<std::string> order_;  // of images_, the latest used last
+  std::deque<std::string> order_;  // order of images_, the latest used last
   int64_t memory_bytes_ = 0;
 };
 

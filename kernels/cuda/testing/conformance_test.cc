@@ -55,8 +55,8 @@ TEST(CudaConformance, EveryOperatorCompilesForAGpu) {
   const auto sampled = SampleOperators(1);
   ASSERT_TRUE(sampled.ok()) << sampled.status();
   const size_t count = kCompiledArchitectures.size();
-  const bool all =
-      std::getenv("MENDEL_CUDA_SEEDS") != nullptr;  // else each instance for one of them
+  // Otherwise each instance is compiled for one of them.
+  const bool all = std::getenv("MENDEL_CUDA_SEEDS") != nullptr;
   for (size_t k = 0; k < count; ++k) {
     const int architecture = kCompiledArchitectures[k];
     if (!compiler->Supports(architecture)) continue;

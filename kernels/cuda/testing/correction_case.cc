@@ -138,7 +138,7 @@ absl::StatusOr<CorrectionCase> MakeCase(const Graph& graph, Layout layout,
 }
 
 CorrectionCase WithDividedSums(CorrectionCase one, int parts, const std::string& prefix) {
-  // From the last kernel, so that the numbers of those before it stay.
+  // Starts at the last kernel, so that the numbers of those before it stay.
   for (size_t k = one.patch_kernels.kernels.size(); k-- > 0;)
     DivideSums(k, parts, one.patch_kernels);
   one.kernels.clear();

@@ -39,7 +39,7 @@ absl::StatusOr<CorrectionCase> MakeCase(const Graph& graph, Layout layout,
 /// three types, all tiles.
 CorrectionCase RandomCase(uint64_t seed);
 
-/// The same with the sums of every kernel divided into so many parts, and `prefix` before the
+/// The same with the sums of every kernel divided into `parts` parts, and `prefix` before the
 /// kernels' names.
 CorrectionCase WithDividedSums(CorrectionCase one, int parts, const std::string& prefix);
 

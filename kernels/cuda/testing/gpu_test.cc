@@ -1,6 +1,6 @@
 // The kernels of the emulator's tests on a real GPU, and what the libraries there compute; exit 77
-// where there is none. usage: cuda_gpu_test [COUNT [FIRST_SEED [SECONDS [PART]]]]: so many
-// corrections from this seed, and an end after so many seconds; PART: streams, operators,
+// where there is none. usage: cuda_gpu_test [COUNT [FIRST_SEED [SECONDS [PART]]]]: COUNT
+// corrections from this seed, and an end after SECONDS; PART: streams, operators,
 // libraries, tiled or corrections alone.
 //
 // Errors that are not wrong numbers, crashes and kernels that never end cost the case that had them

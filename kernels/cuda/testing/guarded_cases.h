@@ -21,7 +21,7 @@ absl::StatusOr<int> ExitCodeInChild(const std::function<int()>& run);
 struct GuardLimits {
   double seconds = 300;         ///< no case begins after
   double silent_seconds = 120;  ///< a case that takes longer is killed
-  int failures = 20;            ///< no case begins after so many
+  int failures = 20;            ///< no case begins after this number
 };
 
 /// Counts are in memory that the processes share. Cases are known by their order: `cases` below

@@ -101,7 +101,7 @@ absl::Status CheckLimits(const TiledCandidate& candidate, int64_t real_bytes) {
   return absl::OkStatus();
 }
 
-/// "4x2x1" as so many numbers; false for other text.
+/// Parses "4x2x1" into `numbers`; false for other text or another number of them.
 bool ParseExtents(std::string_view text, std::span<int* const> numbers) {
   const char* at = text.data();
   const char* const end = at + text.size();

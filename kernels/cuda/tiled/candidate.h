@@ -89,7 +89,7 @@ std::span<const Tile> OfferedTiles(std::optional<Numerics> tensor_cores = std::n
 /// The work of one launch.
 struct BlockWork {
   int64_t blocks = 1;
-  double products = 0;  ///< of a block, padding included
+  double products = 0;  ///< products of a block, padding included
   double bytes = 0;     ///< that a block reads
   int64_t steps = 0;    ///< of its loops, one after the other
   int64_t shared = 0;   ///< bytes of a block
@@ -99,8 +99,8 @@ struct BlockWork {
 double CyclesOf(const TiledCandidate& candidate, const BlockWork& work, int64_t real_bytes,
                 int multiprocessors);
 
-/// The best candidates, by CyclesOf, for a product of these extents on a GPU of so many
-/// multiprocessors, the best first. There are at most kMostCandidates, at most two with a fusion
+/// The best candidates, by CyclesOf, for a product of these extents on a GPU with this number
+/// of multiprocessors, the best first. There are at most kMostCandidates, at most two with a fusion
 /// for each of `fusions`, and none where tiles would be mostly padding. Sums are divided only if
 /// the undivided candidate has fewer blocks than there are multiprocessors; the totaling launch
 /// counts. All candidates are by tensor cores of the class, or none is.

@@ -362,7 +362,7 @@ class ChainWriter {
   const int widest_lanes_;  // elements of one access of 16 bytes
   KernelCode code_;
   ChainPlaces block_;
-  ProductPlaces places_;  // of the product that is written
+  ProductPlaces places_;  // places of the product that is written
   std::string matrix_, first_matrix_, first_channel_;
   int lanes_ = 1;
 };

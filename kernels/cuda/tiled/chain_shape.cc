@@ -44,7 +44,7 @@ KeptAxis AxisOf(const Window& window, int64_t tile) {
   return axis;
 }
 
-/// Calls `with` for every box of so many positions at most, of which no smaller one has as few
+/// Calls `with` for every box of at most `positions` positions for which no smaller box has as few
 /// tiles along an axis.
 template <class Function>
 void ForBoxes(const std::vector<Window>& windows, int64_t positions, std::vector<KeptAxis>& axes,

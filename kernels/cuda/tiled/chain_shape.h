@@ -23,19 +23,19 @@ namespace mendel::cuda {
 /// One axis along which the second product's result is divided: rows, or images, or a dimension of
 /// their positions.
 struct KeptAxis {
-  int64_t results = 1;             ///< of the second product along the axis
+  int64_t results = 1;             ///< results of the second product along the axis
   int64_t tile = 1;                ///< of them in a block
   int64_t input = 1;               ///< positions of the kept value along the axis
   int64_t first = 0, advance = 1;  ///< what tile t keeps begins at position first + t * advance,
                                    ///< which may be padding
-  int64_t count = 1, step = 1;     ///< so many positions, so far apart
+  int64_t count = 1, step = 1;     ///< number of positions, and their distance
 
   int64_t tiles() const { return (results + tile - 1) / tile; }
 };
 
 struct ChainShape {
-  bool of_rows =
-      false;  ///< matrices: what is kept is the second product's left side; else its right one
+  /// Matrices: what is kept is the second product's left side; else its right one.
+  bool of_rows = false;
   ProductExtents first, second;  ///< of both products
   std::vector<KeptAxis> axes;    ///< rows; or images and positions
   int64_t depth = 0;   ///< of the second product in what is kept: columns, or channels of a group

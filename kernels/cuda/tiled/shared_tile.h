@@ -10,11 +10,11 @@
 namespace mendel::cuda {
 
 struct SharedTile {
-  std::string name;  ///< of the array of words
+  std::string name;  ///< name of the array of words
   int across = 0;    ///< rows (left) or columns (right)
-  int words = 0;     ///< of each of them in a step
-  int padding =
-      0;  ///< words between rows of a buffer, against bank conflicts; where it is swizzled: none
+  int words = 0;     ///< words of each of them in a step
+  /// Words between rows of a buffer, against bank conflicts; where it is swizzled: none.
+  int padding = 0;
   /// Words of one row or column follow one another, in parts of four words (16 bytes) that are
   /// exchanged so that the same part of eight rows or columns lies in different banks; `words` is a
   /// multiple of 8 then. Else row or column follows row or column.

@@ -26,7 +26,7 @@ struct TensorCores {
   Numerics numerics;
   DType stored;      ///< whose elements words are made of
   int architecture;  ///< the first that has them: 80 is sm_80
-  int depth;         ///< of one product of 16 x 8 sums
+  int depth;         ///< depth of one product of 16 x 8 sums
   double products;  ///< a clock cycle of a multiprocessor, of the first architecture that has TF32,
                     ///< too: for ranking
   std::string_view word;   ///< the text's type of a word in shared memory, of 4 bytes

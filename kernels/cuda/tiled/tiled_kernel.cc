@@ -317,7 +317,7 @@ class TiledWriter {
   const int widest_lanes_;  // elements of one access of 16 bytes
   KernelCode code_;
   std::string begin_ = "0", end_ = Cat(extents_.depth);  // of the products that this block sums
-  std::string batch_;                                    // of this block's matrix
+  std::string batch_;                                    // batch of this block's matrix
   ProductPlaces places_;
   std::vector<OperandText> operands_;  // left, then a right one a product
   std::vector<ValueId> values_;        // likewise

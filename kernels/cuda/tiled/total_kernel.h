@@ -17,7 +17,7 @@ namespace mendel::cuda {
 /// tile's depth, the last one has the rest.
 struct DividedDepth {
   int64_t parts = 1;
-  int64_t products = 0;  ///< of a sum, in each part but the last
+  int64_t products = 0;  ///< products of a sum, in each part but the last
 };
 /// Divides as `candidate` says, or into fewer parts if the last ones would be empty.
 /// InvalidArgument if the product has fewer steps than the candidate has parts.

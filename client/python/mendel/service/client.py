@@ -113,11 +113,11 @@ class Client:
     def submit_rebind(self, plan: str, model: str, *, priority: int = 0, request_id: str = "") -> str:
         """Queues new weights for a plan, without a search; returns the job's name."""
         spec = message("mendel.v1.JobSpec")()
-        # Old name, kept for one version.
+        # The API's field keeps its old name for version 0.1: `rebind_plan` replaces it.
         spec.refit_plan.plan, spec.refit_plan.model = plan, model
         return self._submit(spec, priority, request_id)
 
-    # Old name, kept for one version.
+    # submit_refit is the old name of submit_rebind, kept for version 0.1.
     submit_refit = submit_rebind
 
     def watch(self, job: str, after_sequence: int = 0) -> Iterator[Event]:

@@ -76,7 +76,7 @@ class Run {
   struct Thread {
     std::unique_ptr<Fiber> fiber;
     Place place = Place::kBarrier;
-    int line = 0;                // of the barrier where it waits
+    int line = 0;                // line of the barrier where it waits
     const void* mine = nullptr;  // what it exchanges, on its stack
     size_t size = 0;
     void* all = nullptr;

@@ -51,7 +51,7 @@ class MemoryChecker {
   };
   struct Global {
     GlobalBuffer buffer;
-    std::vector<Shadow> shadow;  // of writable buffers
+    std::vector<Shadow> shadow;  // shadow of writable buffers
   };
 
   void Suspect(std::string fault);

@@ -33,7 +33,7 @@ std::vector<EmittedKernel> FakeKernelsOf(const std::string& text) {
 
 absl::StatusOr<std::vector<char>> BuildFakeImage(const std::string& text, int architecture) {
   const std::vector<EmittedKernel> kernels = FakeKernelsOf(text);
-  // A text without entries is compiled all the same.
+  // A text without entries is compiled, too.
   MENDEL_ASSIGN_OR_RETURN(const std::vector<char> library,
                           EmulatedModule::Build(kernels, kernels.empty() ? text : ""));
   std::string head = Cat(kMagic, " ", architecture, " ", library.size());

@@ -66,7 +66,7 @@ struct FakeDriver::State {
     std::thread::id forbids = {};  ///< whose calls that a capture forbids; no thread's: everybody's
     FakeGraph recorded;
     std::vector<size_t> last;               ///< of recorded: what the next work will wait for
-    std::vector<DriverGraphNode*> handles;  ///< of these, while a caller reads them
+    std::vector<DriverGraphNode*> handles;  ///< handles of these, while a caller reads them
   };
 
   // The mutex is recursive: launches that a graph replays call the same entries as others.
@@ -75,7 +75,7 @@ struct FakeDriver::State {
   int fail_with = 0;
   std::string fail_entry;  // whose calls count; empty: all do
   std::string failed_call;
-  std::string fault;  // of the last kernel that had one
+  std::string fault;  // fault of the last kernel that had one
   int sticky = 0;     // the error that every call answers from now on
 
   int version = 13000;

@@ -26,7 +26,8 @@ struct EntryOf<Result (*Table::*)(Parameters...)> {
       "default"))) ::mendel::cuda::EntryOf<decltype(&::mendel::cuda::Table::entry)>::Returned
 #define MENDEL_FAKE_CALL(table, entry) return ::mendel::cuda::FakeInstallation::Get().table.entry
 
-// Defines `symbol` as entry `entry` of `table`, which is a `Table`, of so many parameters.
+// Defines `symbol` as entry `entry` of `table`, which is a `Table`. The digit is
+// the number of parameters.
 #define MENDEL_FAKE_ENTRY0(symbol, Table, table, entry) \
   MENDEL_FAKE_HEAD(Table, entry) symbol() { MENDEL_FAKE_CALL(table, entry)(); }
 #define MENDEL_FAKE_ENTRY1(symbol, Table, table, entry)                   \
