@@ -122,10 +122,10 @@ TEST(ObservedStore, LogsAndTimesAttempts) {
   const auto submitted = jobs->Submit(spec, "alice", "", 0, {});
   ASSERT_TRUE(submitted.ok()) << submitted.status();
   const int64_t later = SystemClock().WallMicros() + 60'000'000;
-  auto claimed = jobs->Claim("worker", later, {"cpu"});
+  auto claimed = jobs->Claim("worker", later, {{"cpu"}});
   ASSERT_TRUE(claimed.ok() && claimed->has_value()) << claimed.status();
   ASSERT_TRUE(jobs->Release((*claimed)->job.name(), (*claimed)->fence, false).ok());
-  claimed = jobs->Claim("worker", later, {"cpu"});
+  claimed = jobs->Claim("worker", later, {{"cpu"}});
   ASSERT_TRUE(claimed.ok() && claimed->has_value()) << claimed.status();
   Outcome outcome;
   google::rpc::ErrorInfo info;

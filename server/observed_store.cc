@@ -116,8 +116,8 @@ class ObservedStore final : public JobStore {
     return jobs_->Events(name, after, limit);
   }
   absl::StatusOr<std::optional<StoredJob>> Claim(const std::string& owner, int64_t until,
-                                                 const std::vector<std::string>& devices) override {
-    auto job = jobs_->Claim(owner, until, devices);
+                                                 const ClaimFilter& filter) override {
+    auto job = jobs_->Claim(owner, until, filter);
     if (job.ok() && job->has_value()) Start(**job);
     return job;
   }

@@ -79,6 +79,7 @@ struct ServerOptions {
 
   RunnerOptions runner;  ///< its numbers are options too
   int64_t concurrent_jobs = 1;
+  int64_t max_running_jobs_per_client = 0;
   int64_t max_attempts = 5;
   int64_t lease_seconds = 30;
 };

@@ -50,6 +50,12 @@ struct StoredJob {
   int64_t fence = 0;
 };
 
+/// The jobs that a worker may take.
+struct ClaimFilter {
+  std::vector<std::string> devices = {};  ///< of the worker; server/store/spec_names.h
+  int64_t running_per_client = 0;  ///< clients with so many jobs in work must wait; 0: no bound
+};
+
 struct JobFilter {
   std::vector<v1::JobState> states;  ///< empty: all
   std::string client;                ///< empty: all
@@ -109,12 +115,12 @@ class JobStore {
                                                            int limit) = 0;
 
   /// The next job for a worker, RUNNING and leased until `lease_until_micros`; nullopt when there
-  /// is none. Fair between clients: the client with the fewest leased jobs first, then the highest
-  /// priority, then the oldest. Counts an attempt. Jobs for a device (server/store/spec_names.h)
-  /// that is not among `devices` stay in the queue.
-  virtual absl::StatusOr<std::optional<StoredJob>> Claim(
-      const std::string& owner, int64_t lease_until_micros,
-      const std::vector<std::string>& devices) = 0;
+  /// is none. Fair between clients by the seconds that their jobs request (sql_turns.h); within a
+  /// client the highest priority comes first, then the oldest. Counts an attempt. What the filter
+  /// leaves out stays in the queue.
+  virtual absl::StatusOr<std::optional<StoredJob>> Claim(const std::string& owner,
+                                                         int64_t lease_until_micros,
+                                                         const ClaimFilter& filter) = 0;
   /// Aborted when the fence is not the job's or the lease was lost. Returns the state (RUNNING or
   /// CANCELLING).
   virtual absl::StatusOr<v1::JobState> Renew(const std::string& name, int64_t fence,

@@ -7,6 +7,7 @@
 #include "server/store/job_row.h"
 #include "server/store/sql_catalog.h"
 #include "server/store/sql_store.h"
+#include "server/store/sql_turns.h"
 
 namespace mendel::server {
 namespace {
@@ -179,6 +180,7 @@ absl::StatusOr<int64_t> SqlStore::DeleteEndedBefore(int64_t wall_micros) {
         const SqlRows rows,
         sql.Run("DELETE FROM job WHERE ended <> 0 AND ended < ?1 RETURNING id", {wall_micros}));
     deleted = static_cast<int64_t>(rows.size());
+    MENDEL_RETURN_IF_ERROR(ForgetIdleClients(sql));
     return sql.Run("DELETE FROM request WHERE answered < ?1", {wall_micros}).status();
   }));
   return deleted;

@@ -10,6 +10,7 @@
 #include "server/store/spec_names.h"
 #include "server/store/sql_catalog.h"
 #include "server/store/sql_store.h"
+#include "server/store/sql_turns.h"
 
 namespace mendel::server {
 namespace {
@@ -58,13 +59,15 @@ absl::StatusOr<JobRow> Insert(SqlConnection& sql, StoredJob stored, int64_t now)
   JobRow row{0, std::move(stored)};
   MENDEL_ASSIGN_OR_RETURN(const std::string device, NeededDevice(sql, row.stored.job.spec()));
   row.stored.device = DeviceOfColumn(device);
-  MENDEL_ASSIGN_OR_RETURN(const SqlRows rows,
-                          sql.Run("INSERT INTO job (name, client, request_id, state, priority, "
-                                  "lease_owner, lease_until, fence, ended, body, device) "
-                                  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?6, ?7) RETURNING id",
-                                  {row.stored.job.name(), row.stored.job.client(),
-                                   row.stored.request_id, int64_t{v1::JOB_STATE_PENDING},
-                                   int64_t{row.stored.job.priority()}, std::string(), device}));
+  MENDEL_RETURN_IF_ERROR(EnterQueue(sql, row.stored.job.client()));
+  MENDEL_ASSIGN_OR_RETURN(
+      const SqlRows rows,
+      sql.Run("INSERT INTO job (name, client, request_id, state, priority, "
+              "lease_owner, lease_until, fence, ended, body, device, cost) "
+              "VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?6, ?7, ?8) RETURNING id",
+              {row.stored.job.name(), row.stored.job.client(), row.stored.request_id,
+               int64_t{v1::JOB_STATE_PENDING}, int64_t{row.stored.job.priority()}, std::string(),
+               device, CostOf(row.stored.job.spec())}));
   row.id = rows.front().Int(0);
   MENDEL_RETURN_IF_ERROR(ChangeState(sql, row, v1::JOB_STATE_PENDING, now));
   return row;

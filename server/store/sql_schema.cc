@@ -41,6 +41,12 @@ const std::vector<std::vector<std::string>>& SchemaSteps() {
           // The device that a job's worker must have; empty: any worker will do.
           "ALTER TABLE job ADD COLUMN device {blob} NOT NULL DEFAULT ''",
       },
+      {
+          // Turns of clients (sql_turns.h). `cost`: seconds that the job's spec requests.
+          "ALTER TABLE job ADD COLUMN cost BIGINT NOT NULL DEFAULT 60",
+          "CREATE TABLE turn (client {blob} PRIMARY KEY, spent BIGINT NOT NULL, served BIGINT NOT "
+          "NULL)",
+      },
   };
   return *steps;
 }

@@ -1,5 +1,6 @@
 // JobStore over an SQL database: each call is one transaction. Its parts by subject: sql_jobs.cc,
-// sql_requests.cc, sql_leases.cc, sql_catalog.cc, sql_check.cc; the tables are in sql_schema.cc.
+// sql_requests.cc, sql_leases.cc, sql_turns.cc, sql_catalog.cc, sql_check.cc; the tables are in
+// sql_schema.cc.
 #ifndef MENDEL_SERVER_STORE_SQL_STORE_H_
 #define MENDEL_SERVER_STORE_SQL_STORE_H_
 
@@ -42,7 +43,7 @@ class SqlStore final : public JobStore {
 
   absl::StatusOr<std::optional<StoredJob>> Claim(const std::string& owner,
                                                  int64_t lease_until_micros,
-                                                 const std::vector<std::string>& devices) override;
+                                                 const ClaimFilter& filter) override;
   absl::StatusOr<v1::JobState> Renew(const std::string& name, int64_t fence,
                                      int64_t lease_until_micros) override;
   absl::Status AppendEvent(const std::string& name, int64_t fence, v1::JobEvent event) override;
