@@ -38,6 +38,7 @@ constexpr std::array kFamilies = {
            "Seconds that jobs of this server spent, by phase."},
     Family{"mendel_plan_reuse_total", "counter", "Submitted searches answered by a stored plan."},
     Family{"mendel_queue_depth", "gauge", "Jobs that wait for a worker, by what it must have."},
+    Family{"mendel_ready", "gauge", "1 while the check of the stores passes, by check."},
     Family{"mendel_rpc_seconds", "histogram", "Seconds that unary calls took, by method."},
     Family{"mendel_rpcs_total", "counter", "Calls by method and status code."},
     Family{"mendel_transfer_bytes_total", "counter", "Bytes of files, by direction."},

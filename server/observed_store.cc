@@ -161,6 +161,17 @@ class ObservedStore final : public JobStore {
   absl::Status RememberPlan(const std::string& key, const std::string& plan) override {
     return jobs_->RememberPlan(key, plan);
   }
+  absl::Status ChargeUpload(const std::string& client, const std::string& sha256, int64_t bytes,
+                            int64_t limit) override {
+    return jobs_->ChargeUpload(client, sha256, bytes, limit);
+  }
+  absl::Status ForgetUpload(const std::string& client, const std::string& sha256) override {
+    return jobs_->ForgetUpload(client, sha256);
+  }
+  absl::Status ForgetUploadsBefore(int64_t wall_micros,
+                                   const std::set<std::string>& stored) override {
+    return jobs_->ForgetUploadsBefore(wall_micros, stored);
+  }
   absl::StatusOr<std::vector<std::string>> ReferencedBlobs() override {
     return jobs_->ReferencedBlobs();
   }

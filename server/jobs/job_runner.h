@@ -43,7 +43,7 @@ struct RunnerOptions {
   int concurrent_jobs = 1;
   int64_t lease_micros = 30'000'000;
   int64_t running_per_client = 0;  ///< ClaimFilter::running_per_client
-  int max_attempts = 5;  ///< of a job whose worker or server is killed
+  int max_attempts = 5;            ///< of a job whose worker or server is killed
   int64_t default_budget_seconds = 60;
   int64_t max_budget_seconds = 3600;
   int64_t max_wall_seconds = 7200;

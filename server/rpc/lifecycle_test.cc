@@ -126,6 +126,34 @@ TEST(Lifecycle, WrongBytesAreNotTaken) {
             Cat("error ", static_cast<int>(grpc::NOT_FOUND)));
 }
 
+TEST(Lifecycle, UploadsBeyondTheQuotaAreRefused) {
+  TestServer server([](ServerOptions& options) { options.max_stored_bytes_per_client = 100; });
+  ByteStream::Stub stub(server.channel());
+  const auto send = [&](const std::string& bytes) {
+    return Send(stub, bytes, 0, bytes.size(), true).first;
+  };
+  EXPECT_TRUE(send(std::string(60, 'a')).ok());
+  const grpc::Status full = send(std::string(41, 'b'));
+  EXPECT_EQ(full.error_code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_NE(full.error_details().find("CLIENT_QUOTA"), std::string::npos);
+  EXPECT_NE(full.error_message().find("have 60 bytes, and 41 more"), std::string::npos)
+      << full.error_message();
+  // Wrong bytes are not kept, and do not count.
+  google::bytestream::WriteRequest request;
+  request.set_resource_name(UploadName(std::string(40, 'c')));
+  request.set_data(std::string(40, 'd'));
+  request.set_finish_write(true);
+  grpc::ClientContext context;
+  Prepare(context);
+  google::bytestream::WriteResponse response;
+  auto stream = stub.Write(&context, &response);
+  stream->Write(request);
+  stream->WritesDone();
+  EXPECT_EQ(stream->Finish().error_code(), grpc::DATA_LOSS);
+  EXPECT_TRUE(send(std::string(40, 'e')).ok());
+  EXPECT_EQ(send("f").error_code(), grpc::RESOURCE_EXHAUSTED);
+}
+
 TEST(Lifecycle, JobFromSubmissionToPlan) {
   TestServer server;
   const std::string model = server.MakeModel("the model");

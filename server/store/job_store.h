@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ namespace mendel::server {
 
 /// Payload of the ResourceExhausted of a full queue; a full disk has none.
 inline constexpr char kQueueFull[] = "mendel/queue-full";
+
+/// Payload of the ResourceExhausted of a client whose uploads fill its quota.
+inline constexpr char kQuotaFull[] = "mendel/quota-full";
 
 /// Limits that Submit checks in the transaction that adds the job. 0: none.
 struct QueueLimits {
@@ -161,6 +165,16 @@ class JobStore {
   /// server/jobs/work_key.h.
   virtual absl::StatusOr<std::optional<v1::Plan>> FindPlan(const std::string& work_key) = 0;
   virtual absl::Status RememberPlan(const std::string& work_key, const std::string& plan) = 0;
+
+  /// Counts an uploaded file towards its client's quota of `limit` bytes; once only, as long as it
+  /// is charged. ResourceExhausted with payload kQuotaFull where it does not fit.
+  virtual absl::Status ChargeUpload(const std::string& client, const std::string& sha256,
+                                    int64_t bytes, int64_t limit) = 0;
+  /// An upload that came to nothing is not counted.
+  virtual absl::Status ForgetUpload(const std::string& client, const std::string& sha256) = 0;
+  /// Forgets uploads that were charged before this time and whose file (`stored`: digests) is gone.
+  virtual absl::Status ForgetUploadsBefore(int64_t wall_micros,
+                                           const std::set<std::string>& stored) = 0;
 
   /// Every blob that a model, plan or bundle names (64 hexadecimal digits each); garbage collection
   /// keeps these.

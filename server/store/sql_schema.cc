@@ -46,6 +46,9 @@ const std::vector<std::vector<std::string>>& SchemaSteps() {
           "ALTER TABLE job ADD COLUMN cost BIGINT NOT NULL DEFAULT 60",
           "CREATE TABLE turn (client {blob} PRIMARY KEY, spent BIGINT NOT NULL, served BIGINT NOT "
           "NULL)",
+          // Uploaded files by client (sql_uploads.cc), where there is a quota.
+          "CREATE TABLE upload (client {blob} NOT NULL, sha256 {blob} NOT NULL, bytes BIGINT NOT "
+          "NULL, charged BIGINT NOT NULL, PRIMARY KEY (client, sha256))",
       },
   };
   return *steps;
