@@ -19,7 +19,7 @@ struct Readiness {
 Readiness CheckReadiness(JobStore& jobs, BlobStore& blobs);
 
 /// One line per check, "jobs: ready" or "jobs: not ready (UNAVAILABLE)". A probe's reader is not
-/// known, and messages may name hosts and paths: the code is all that is told.
+/// known, and messages may name hosts and paths: the text contains the code only.
 std::string ReadinessText(const Readiness& readiness);
 
 }  // namespace mendel::server

@@ -15,8 +15,10 @@
 #define MENDEL_SERVER_JOBS_JOB_RUNNER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -58,6 +60,11 @@ struct RunnerOptions {
   std::vector<WorkerDevice> devices;
   /// Devices of other workers of the store: jobs may request them here.
   std::vector<std::string> other_devices;
+  /// Names of the optimizer's rules, sorted: a spec may disable these. Empty: any.
+  std::vector<std::string> rules;
+  /// Reads a spec's shapes ("x:1x3x224x224,y:1x10"); InvalidArgument for what the worker would
+  /// refuse. Empty: not checked.
+  std::function<absl::Status(std::string_view shapes)> check_shapes;
   /// Version of the executable, part of the key of a stored plan.
   std::string version;
 };

@@ -86,6 +86,58 @@ TEST_P(JobStoreConformance, AClientHasSoManyJobsInWork) {
   EXPECT_EQ(take().job.name(), mine[2].job.name());
 }
 
+TEST_P(JobStoreConformance, TwinsWaitForTheOneThatWorks) {
+  const auto submit = [&](const std::string& client, const std::string& key) {
+    const auto job = store_->Submit(SpecOf(1), client, "", 0, {.work_key = key});
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job.ok() ? job->job.name() : "";
+  };
+  const auto take = [&] {
+    const auto job = store_->Claim("worker", clock_.WallMicros() + 60'000'000, {});
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job.ok() && job->has_value() ? **job : StoredJob{};
+  };
+  const std::string first = submit("alice", "key");
+  const std::string twin = submit("bob", "key");
+  EXPECT_EQ(store_->Events(first, 0, 9)->size(), 1u);
+  EXPECT_EQ(store_->Events(twin, 1, 9)->at(0).warning(),
+            "the same search is in flight; the job waits, and gets its plan");
+  const std::string other = submit("bob", "other key");
+  const std::string keyless = submit("bob", "");
+  const StoredJob working = take();
+  EXPECT_EQ(working.job.name(), first);
+  EXPECT_EQ(take().job.name(), other) << "the older one waits for its twin";
+  EXPECT_EQ(take().job.name(), keyless);
+  EXPECT_EQ(take().job.name(), "");
+  Outcome outcome = Succeeded(1);
+  outcome.work_key = "key";
+  ASSERT_TRUE(store_->Finish(first, working.fence, outcome).ok());
+  EXPECT_EQ(store_->FindPlan("key")->value().name(), PlanOf(1).name())
+      << "in one transaction with the end of the job";
+  EXPECT_EQ(take().job.name(), twin);
+}
+
+TEST_P(JobStoreConformance, ATwinThatWasCancelledLeavesTheSearchToTheOther) {
+  const auto submit = [&](const std::string& client) {
+    return store_->Submit(SpecOf(1), client, "", 0, {.work_key = "key"})->job.name();
+  };
+  submit("alice");
+  const std::string twin = submit("bob");
+  const StoredJob working = Claim();
+  ASSERT_TRUE(store_->CancelJob(working.job.name()).ok());
+  EXPECT_FALSE(store_->Claim("worker", 1, {})->has_value()) << "it may still bring a plan";
+  Outcome outcome;
+  outcome.state = v1::JOB_STATE_CANCELLED;
+  ASSERT_TRUE(store_->Finish(working.job.name(), working.fence, outcome).ok());
+  EXPECT_EQ(Claim().job.name(), twin);
+}
+
+TEST_P(JobStoreConformance, TracesStayWithTheirJobs) {
+  const std::string trace = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01";
+  ASSERT_TRUE(store_->Submit(SpecOf(1), "alice", "", 0, {.trace_parent = trace}).ok());
+  EXPECT_EQ(Claim().trace_parent, trace);
+}
+
 TEST_P(JobStoreConformance, QueuePositionsAreTheOrderOfClaims) {
   for (int i = 0; i < 30; ++i) {
     v1::JobSpec spec = SpecOf(1);

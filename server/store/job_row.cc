@@ -28,7 +28,7 @@ std::string DeviceOfColumn(const std::string& column) { return column.empty() ? 
 
 std::string JobColumns() {
   return "job.id, job.request_id, job.lease_owner, job.lease_until, job.fence, job.body, "
-         "job.device";
+         "job.device, job.trace";
 }
 
 absl::StatusOr<JobRow> ReadJob(const SqlRow& row) {
@@ -39,6 +39,7 @@ absl::StatusOr<JobRow> ReadJob(const SqlRow& row) {
   job.stored.lease_until_micros = row.Int(3);
   job.stored.fence = row.Int(4);
   job.stored.device = DeviceOfColumn(row.Bytes(6));
+  job.stored.trace_parent = row.Bytes(7);
   if (!job.stored.job.ParseFromString(row.Bytes(5)))
     return absl::DataLossError(Cat("job ", job.id, " cannot be read"));
   return job;

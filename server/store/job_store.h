@@ -35,10 +35,12 @@ inline constexpr char kQueueFull[] = "mendel/queue-full";
 /// Payload of the ResourceExhausted of a client whose uploads fill its quota.
 inline constexpr char kQuotaFull[] = "mendel/quota-full";
 
-/// Limits that Submit checks in the transaction that adds the job. 0: none.
-struct QueueLimits {
+/// Limits that Submit checks in the transaction that adds the job (0: none), and facts about it.
+struct SubmitOptions {
   int64_t pending_total = 0;
   int64_t pending_per_client = 0;
+  std::string work_key = {};      ///< server/jobs/work_key.h; empty: the job has no twins
+  std::string trace_parent = {};  ///< server/trace_parent.h; empty: none
 };
 
 /// A job as stored. `job.queue_position` is filled by Get and List for PENDING jobs; `job.client`
@@ -48,6 +50,7 @@ struct StoredJob {
   std::string request_id;
   /// The device that the job's worker must have (server/store/spec_names.h); "cpu" by default.
   std::string device;
+  std::string trace_parent;  ///< of the call that submitted it
   /// Set while a worker has the lease.
   std::string lease_owner;
   int64_t lease_until_micros = 0;
@@ -79,6 +82,8 @@ struct Outcome {
   google::rpc::Status error;                  ///< FAILED
   std::optional<v1::Plan> plan;               ///< stored with the outcome, in one transaction
   std::optional<v1::Verdict> verdict;
+  std::string work_key =
+      {};              ///< the plan answers this work from now on (RememberPlan); empty: none
   std::string bundle;  ///< `blobs/{sha256}/{size}` or empty
 };
 
@@ -93,7 +98,7 @@ class JobStore {
   /// (Claim).
   virtual absl::StatusOr<StoredJob> Submit(const v1::JobSpec& spec, const std::string& client,
                                            const std::string& request_id, int32_t priority,
-                                           const QueueLimits& limits) = 0;
+                                           const SubmitOptions& options) = 0;
   /// The operation (`jobs/...`, `plans/...`) of this client's request with this id, or nullopt;
   /// AlreadyExists when it had another spec. An empty id is always unknown.
   virtual absl::StatusOr<std::optional<std::string>> FindRequest(const std::string& client,
@@ -121,7 +126,8 @@ class JobStore {
   /// The next job for a worker, RUNNING and leased until `lease_until_micros`; nullopt when there
   /// is none. Fair between clients by the seconds that their jobs request (sql_turns.h); within a
   /// client the highest priority comes first, then the oldest. Counts an attempt. What the filter
-  /// leaves out stays in the queue.
+  /// leaves out stays in the queue, and so does a job whose twin (of the same work key) has a
+  /// worker: the twin's plan will answer it.
   virtual absl::StatusOr<std::optional<StoredJob>> Claim(const std::string& owner,
                                                          int64_t lease_until_micros,
                                                          const ClaimFilter& filter) = 0;

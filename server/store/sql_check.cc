@@ -55,16 +55,16 @@ bool MayFollow(v1::JobState from, v1::JobState to) {
 void CheckColumns(const SqlRow& row, const JobRow& loaded, Violations& violations) {
   const StoredJob& stored = loaded.stored;
   const v1::Job& job = stored.job;
-  const std::string& name = row.Bytes(7);
+  const std::string& name = row.Bytes(8);
   const auto demand = [&](bool holds, const char* what) {
     if (!holds) violations.push_back(Cat(name, ": ", what));
   };
-  demand(job.name() == name && job.client() == row.Bytes(8) && job.state() == row.Int(9) &&
-             job.priority() == row.Int(10),
+  demand(job.name() == name && job.client() == row.Bytes(9) && job.state() == row.Int(10) &&
+             job.priority() == row.Int(11),
          "the columns disagree with the message");
   demand(IsLeased(job.state()) == !stored.lease_owner.empty(),
          "a worker holds it although it is not running, or none although it is");
-  demand(HasEnded(job.state()) == (row.Int(11) != 0) && HasEnded(job.state()) == job.has_end_time(),
+  demand(HasEnded(job.state()) == (row.Int(12) != 0) && HasEnded(job.state()) == job.has_end_time(),
          "its end time disagrees with its state");
   demand((job.state() == v1::JOB_STATE_FAILED) == job.has_error(),
          "it failed without an error, or has one without having failed");

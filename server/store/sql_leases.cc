@@ -118,6 +118,8 @@ absl::Status SqlStore::Finish(const std::string& name, int64_t fence, const Outc
       if (plan.job().empty()) plan.set_job(name);
       MENDEL_ASSIGN_OR_RETURN(plan, PutPlan(sql, std::move(plan), now));
       job.set_plan(plan.name());
+      if (!outcome.work_key.empty())
+        MENDEL_RETURN_IF_ERROR(RememberWork(sql, outcome.work_key, plan.name()));
     }
     if (outcome.verdict.has_value()) *job.mutable_verdict() = *outcome.verdict;
     if (outcome.state == v1::JOB_STATE_FAILED) {

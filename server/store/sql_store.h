@@ -26,7 +26,7 @@ class SqlStore final : public JobStore {
 
   absl::StatusOr<StoredJob> Submit(const v1::JobSpec& spec, const std::string& client,
                                    const std::string& request_id, int32_t priority,
-                                   const QueueLimits& limits) override;
+                                   const SubmitOptions& options) override;
   absl::StatusOr<std::optional<std::string>> FindRequest(const std::string& client,
                                                          const std::string& request_id,
                                                          const v1::JobSpec& spec) override;

@@ -46,6 +46,15 @@ std::string BelowBound(int64_t running_per_client, std::vector<SqlValue>& values
              last - 1, ") GROUP BY client HAVING COUNT(*) >= ?", last, ")");
 }
 
+/// A condition on `job` that leaves out those whose twin has a worker.
+std::string WithoutTwinInWork(std::vector<SqlValue>& values) {
+  values.emplace_back(int64_t{v1::JOB_STATE_RUNNING});
+  values.emplace_back(int64_t{v1::JOB_STATE_CANCELLING});
+  return Cat(" AND NOT EXISTS (SELECT 1 FROM job AS twin WHERE length(job.work_key) > 0 AND ",
+             "length(twin.work_key) > 0 AND twin.work_key = job.work_key AND twin.state IN (?",
+             values.size() - 1, ", ?", values.size(), "))");
+}
+
 /// A client's waiting jobs in their order, while its turns are played through.
 struct WaitingClient {
   int64_t spent = 0;
@@ -96,7 +105,9 @@ std::string Takeable(const ClaimFilter& filter, std::vector<SqlValue>& values) {
     values.emplace_back(device);
     condition += Cat(" OR job.device = ?", values.size());
   }
-  return Cat(condition, ")", BelowBound(filter.running_per_client, values));
+  condition += ")";
+  condition += BelowBound(filter.running_per_client, values);
+  return condition + WithoutTwinInWork(values);
 }
 
 absl::StatusOr<std::optional<JobRow>> TakeTurn(SqlConnection& sql, const ClaimFilter& filter) {
@@ -126,6 +137,16 @@ absl::StatusOr<std::optional<JobRow>> TakeTurn(SqlConnection& sql, const ClaimFi
   MENDEL_RETURN_IF_ERROR(SetTurn(sql, next.front().Bytes(1), next.front().Int(2), round.next));
   MENDEL_ASSIGN_OR_RETURN(result, ReadJob(rows.front()));
   return result;
+}
+
+absl::StatusOr<bool> HasTwinInFlight(SqlConnection& sql, int64_t job, const std::string& work_key) {
+  if (work_key.empty()) return false;
+  MENDEL_ASSIGN_OR_RETURN(
+      const SqlRows rows,
+      sql.Run("SELECT 1 FROM job WHERE work_key = ?1 AND length(work_key) > 0 AND id <> ?2 AND "
+              "state IN (?3, ?4) LIMIT 1",
+              {work_key, job, int64_t{v1::JOB_STATE_PENDING}, int64_t{v1::JOB_STATE_RUNNING}}));
+  return !rows.empty();
 }
 
 absl::Status ForgetIdleClients(SqlConnection& sql) {

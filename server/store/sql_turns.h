@@ -32,6 +32,8 @@ std::string Takeable(const ClaimFilter& filter, std::vector<SqlValue>& values);
 /// The job whose turn it is, locked; its cost is charged. nullopt: there is none, or somebody
 /// changes it in this moment.
 absl::StatusOr<std::optional<JobRow>> TakeTurn(SqlConnection& sql, const ClaimFilter& filter);
+/// True if another job of this key waits or has a worker. An empty key is nobody's.
+absl::StatusOr<bool> HasTwinInFlight(SqlConnection& sql, int64_t job, const std::string& work_key);
 /// Forgets clients without waiting jobs.
 absl::Status ForgetIdleClients(SqlConnection& sql);
 /// Fills `queue_position` of the PENDING ones: the jobs that a single worker with every device
