@@ -19,6 +19,7 @@
 #include "server/jobs/work_key.h"
 #include "server/metrics.h"
 #include "server/observed_store.h"
+#include "server/readiness.h"
 #include "server/rpc/environment.h"
 #include "server/rpc/rpc_server.h"
 #include "server/store/blob_store.h"
@@ -34,6 +35,7 @@ namespace {
 constexpr int64_t kSecond = 1'000'000;
 constexpr int64_t kLeaseTicks = 5;
 constexpr int64_t kSweepTicks = 3600;
+constexpr int64_t kReadinessTicks = 5;
 
 absl::Status MakeFolder(std::string_view option, const std::string& path) {
   if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return absl::OkStatus();
@@ -125,6 +127,7 @@ class RealDaemon final : public Daemon {
   void Tick() override {
     ++ticks_;
     if (ticks_ % options_.certificate_refresh_seconds == 0) authenticator_->Refresh();
+    if (ticks_ % kReadinessTicks == 1) UpdateReadiness();
     if (ticks_ % kLeaseTicks == 1) ExpireLeases();
     if (ticks_ % kSweepTicks == 1) Sweep();
   }
@@ -176,7 +179,35 @@ class RealDaemon final : public Daemon {
   HttpResponse MetricsPage(const std::string& path) {
     if (path == "/metrics")
       return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_.Text()};
-    return {404, "text/plain; charset=utf-8", "the metrics are at /metrics\n"};
+    if (path == "/livez") return {200, "text/plain; charset=utf-8", "alive\n"};
+    if (path == "/readyz") return ReadyPage();
+    return {404, "text/plain; charset=utf-8",
+            "metrics are at /metrics, readiness at /readyz, liveness at /livez\n"};
+  }
+
+  HttpResponse ReadyPage() {
+    const std::lock_guard<std::mutex> lock(readiness_mutex_);
+    const bool ready = readiness_.jobs.ok() && readiness_.uploads.ok() && !environment_->draining;
+    return {ready ? 200 : 503, "text/plain; charset=utf-8",
+            Cat(ReadinessText(readiness_), environment_->draining ? "draining\n" : "")};
+  }
+
+  /// Checks the stores, and logs what has changed.
+  void UpdateReadiness() {
+    const Readiness now = CheckReadiness(*jobs_, *blobs_);
+    rpc_->SetHealth(now.jobs.ok(), now.uploads.ok());
+    metrics_.Set("mendel_ready", {{"check", "jobs"}}, now.jobs.ok() ? 1 : 0);
+    metrics_.Set("mendel_ready", {{"check", "uploads"}}, now.uploads.ok() ? 1 : 0);
+    LogReadiness("jobs", readiness_.jobs, now.jobs);
+    LogReadiness("uploads", readiness_.uploads, now.uploads);
+    const std::lock_guard<std::mutex> lock(readiness_mutex_);
+    readiness_ = now;
+  }
+
+  void LogReadiness(std::string_view check, const absl::Status& before, const absl::Status& now) {
+    if (before.ok() == now.ok()) return;
+    log_.Log(now.ok() ? LogLevel::kInfo : LogLevel::kError, now.ok() ? "ready again" : "not ready",
+             {{"check", std::string(check)}, {"error", std::string(now.message())}});
   }
 
   void Collect(Metrics& metrics) {
@@ -281,6 +312,8 @@ class RealDaemon final : public Daemon {
   std::unique_ptr<HttpListener> page_listener_;
   std::mutex queues_mutex_;
   std::set<std::string> queues_ = {"cpu"};
+  std::mutex readiness_mutex_;  // Tick, which alone writes, reads without it
+  Readiness readiness_;
   int64_t ticks_ = 0;
 };
 

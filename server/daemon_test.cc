@@ -59,6 +59,39 @@ TEST(Daemon, StartsServesDrainsAndStartsAgain) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Daemon, IsNotReadyWithoutRoomForUploads) {
+  const std::string folder = NewDaemonFolder();
+  ServerOptions options;
+  options.listen = Cat("unix:", folder, "/socket");
+  options.data = folder + "/data";
+  options.metrics_listen = "127.0.0.1:0";
+  options.concurrent_jobs = 0;
+  std::string text;
+  Logger log(LogLevel::kInfo, SystemClock(), [&](const std::string& line) { text += line + "\n"; });
+  for (const bool full : {false, true}) {
+    options.max_store_bytes = 10;
+    if (full) std::ofstream(folder + "/data/uploads/left") << "0123456789";
+    auto daemon = Daemon::Start(options, {"1.2.3", "abc"}, SystemClock(), log);
+    ASSERT_TRUE(daemon.ok()) << daemon.status();
+    (*daemon)->Tick();
+    const auto get = [&](const char* path) {
+      return Fetch((*daemon)->metrics_port(), Cat("GET ", path, " HTTP/1.1\r\nHost: x\r\n\r\n"));
+    };
+    const std::string page = get("/readyz");
+    EXPECT_EQ(page.substr(0, 12), full ? "HTTP/1.1 503" : "HTTP/1.1 200") << page;
+    EXPECT_NE(page.find("jobs: ready\n"), std::string::npos) << page;
+    EXPECT_NE(page.find(full ? "uploads: not ready (RESOURCE_EXHAUSTED)" : "uploads: ready\n"),
+              std::string::npos)
+        << page;
+    EXPECT_EQ(get("/livez").substr(0, 12), "HTTP/1.1 200");
+    EXPECT_NE(get("/metrics").find(Cat("mendel_ready{check=\"uploads\"} ", full ? 0 : 1, "\n")),
+              std::string::npos);
+    EXPECT_EQ(text.find("\"not ready\"") != std::string::npos, full) << text;
+    (*daemon)->Drain();
+  }
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Daemon, WorkFolderIsMadeWhereItIsNamed) {
   const std::string folder = NewDaemonFolder();
   ServerOptions options;
@@ -122,10 +155,10 @@ TEST(ObservedStore, LogsAndTimesAttempts) {
   const auto submitted = jobs->Submit(spec, "alice", "", 0, {});
   ASSERT_TRUE(submitted.ok()) << submitted.status();
   const int64_t later = SystemClock().WallMicros() + 60'000'000;
-  auto claimed = jobs->Claim("worker", later, {"cpu"});
+  auto claimed = jobs->Claim("worker", later, {{"cpu"}});
   ASSERT_TRUE(claimed.ok() && claimed->has_value()) << claimed.status();
   ASSERT_TRUE(jobs->Release((*claimed)->job.name(), (*claimed)->fence, false).ok());
-  claimed = jobs->Claim("worker", later, {"cpu"});
+  claimed = jobs->Claim("worker", later, {{"cpu"}});
   ASSERT_TRUE(claimed.ok() && claimed->has_value()) << claimed.status();
   Outcome outcome;
   google::rpc::ErrorInfo info;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "google/rpc/error_details.pb.h"
+#include "server/trace_parent.h"
 
 namespace mendel::server {
 namespace {
@@ -70,6 +71,7 @@ class ObservedStore final : public JobStore {
               {"client", attempt.client},
               {"attempt", attempt.number},
               {"seconds", seconds},
+              {"trace", attempt.trace},
               {"plan", outcome.plan ? outcome.plan->name() : ""},
               {"reason", ReasonOf(outcome.error)}});
     return status;
@@ -88,8 +90,8 @@ class ObservedStore final : public JobStore {
 
   absl::StatusOr<StoredJob> Submit(const v1::JobSpec& spec, const std::string& client,
                                    const std::string& request_id, int32_t priority,
-                                   const QueueLimits& limits) override {
-    return jobs_->Submit(spec, client, request_id, priority, limits);
+                                   const SubmitOptions& options) override {
+    return jobs_->Submit(spec, client, request_id, priority, options);
   }
   absl::StatusOr<std::optional<std::string>> FindRequest(const std::string& client,
                                                          const std::string& request_id,
@@ -116,8 +118,8 @@ class ObservedStore final : public JobStore {
     return jobs_->Events(name, after, limit);
   }
   absl::StatusOr<std::optional<StoredJob>> Claim(const std::string& owner, int64_t until,
-                                                 const std::vector<std::string>& devices) override {
-    auto job = jobs_->Claim(owner, until, devices);
+                                                 const ClaimFilter& filter) override {
+    auto job = jobs_->Claim(owner, until, filter);
     if (job.ok() && job->has_value()) Start(**job);
     return job;
   }
@@ -161,6 +163,17 @@ class ObservedStore final : public JobStore {
   absl::Status RememberPlan(const std::string& key, const std::string& plan) override {
     return jobs_->RememberPlan(key, plan);
   }
+  absl::Status ChargeUpload(const std::string& client, const std::string& sha256, int64_t bytes,
+                            int64_t limit) override {
+    return jobs_->ChargeUpload(client, sha256, bytes, limit);
+  }
+  absl::Status ForgetUpload(const std::string& client, const std::string& sha256) override {
+    return jobs_->ForgetUpload(client, sha256);
+  }
+  absl::Status ForgetUploadsBefore(int64_t wall_micros,
+                                   const std::set<std::string>& stored) override {
+    return jobs_->ForgetUploadsBefore(wall_micros, stored);
+  }
   absl::StatusOr<std::vector<std::string>> ReferencedBlobs() override {
     return jobs_->ReferencedBlobs();
   }
@@ -174,6 +187,7 @@ class ObservedStore final : public JobStore {
   struct Attempt {
     std::string client;
     int64_t number = 0;
+    std::string trace;
     int64_t since_micros = 0;
     std::string phase;
     int64_t phase_since_micros = 0;
@@ -189,10 +203,12 @@ class ObservedStore final : public JobStore {
              {{"job", job.name()},
               {"client", job.client()},
               {"device", stored.device},
+              {"trace", TraceIdOf(stored.trace_parent)},
               {"attempt", int64_t{job.attempts()}},
               {"seconds_since_submit", waited}});
     const std::lock_guard<std::mutex> lock(mutex_);
-    attempts_[job.name()] = {job.client(), job.attempts(), clock_.SteadyMicros(), "", 0};
+    attempts_[job.name()] = {
+        job.client(), job.attempts(), TraceIdOf(stored.trace_parent), clock_.SteadyMicros(), "", 0};
   }
   void Enter(const std::string& job, const std::string& phase) {
     const int64_t now = clock_.SteadyMicros();

@@ -47,7 +47,7 @@ struct ServerOptions {
   int64_t max_queued_rpcs = 1024;
   int64_t rpc_threads = 8;
   int64_t max_connections = 4096;
-  int64_t max_connections_per_address = 1024;
+  int64_t max_connections_per_address = 512;
   int64_t max_failed_logins_per_minute_per_address = 60;
   int64_t max_streams_per_connection = 256;
   int64_t max_rpcs_per_second_per_client = 2000;
@@ -57,6 +57,7 @@ struct ServerOptions {
   int64_t max_transfers_per_client = 8;
   int64_t max_chunk_bytes = int64_t{2} << 20;
   int64_t transfer_idle_seconds = 60;
+  int64_t min_transfer_bytes_per_second = 1024;
   int64_t rpc_memory_bytes = int64_t{48} << 20;
   int64_t keepalive_seconds = 60;
   int64_t handshake_seconds = 10;
@@ -64,6 +65,7 @@ struct ServerOptions {
 
   int64_t max_blob_bytes = int64_t{64} << 30;
   int64_t max_store_bytes = 0;
+  int64_t max_stored_bytes_per_client = 0;
   int64_t min_free_bytes = int64_t{1} << 30;
   int64_t target_bytes = 0;
   int64_t max_model_files = 10'000;
@@ -79,6 +81,7 @@ struct ServerOptions {
 
   RunnerOptions runner;  ///< its numbers are options too
   int64_t concurrent_jobs = 1;
+  int64_t max_running_jobs_per_client = 0;
   int64_t max_attempts = 5;
   int64_t lease_seconds = 30;
 };

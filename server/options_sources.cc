@@ -120,6 +120,7 @@ absl::StatusOr<ServerOptions> ResolveOptions(
     return InvalidInput("configuration file: there is no option ", left.begin()->first);
   options.runner.concurrent_jobs = static_cast<int>(options.concurrent_jobs);
   options.runner.max_attempts = static_cast<int>(options.max_attempts);
+  options.runner.running_per_client = options.max_running_jobs_per_client;
   options.runner.other_devices = Parts(options.devices);
   options.runner.lease_micros = options.lease_seconds * 1'000'000;
   MENDEL_RETURN_IF_ERROR(CheckOptions(options));

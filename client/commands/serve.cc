@@ -1,6 +1,7 @@
 // mendel serve: the server in the foreground (also as `mendeld`).
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -12,6 +13,8 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/version.h"
+#include "mutator/rule.h"
+#include "onnx/import.h"
 #include "server/daemon.h"
 #include "server/jobs/devices.h"
 #include "server/options.h"
@@ -51,6 +54,11 @@ absl::Status Serve(const ServeFlags& flags, Context& context) {
     const Version version = ProgramVersion();
     options.runner.devices = server::DevicesOfThisMachine();
     options.runner.version = VersionLine();
+    for (const Rule* rule : AllRules()) options.runner.rules.emplace_back(rule->name);
+    std::sort(options.runner.rules.begin(), options.runner.rules.end());
+    options.runner.check_shapes = [](std::string_view shapes) {
+      return ParseShapes(shapes).status();
+    };
     return server::Serve(options, {version.version, version.commit});
   }
   MENDEL_RETURN_IF_ERROR(server::CheckConfig(options));
@@ -68,8 +76,15 @@ void AddOptions(CLI::App& app, ServeFlags& flags) {
     const std::string text = server::ValueText(option);
     const std::string help = text.empty() ? option.help : Cat(option.help, " [", text, "]");
     if (std::holds_alternative<bool*>(option.value)) {
-      app.add_flag_callback(
-          "--" + name, [&flags, name] { flags.values[name] = "true"; }, help);
+      // "--grpc-use-ssl" and "--grpc-use-ssl true" alike.
+      app.add_option_function<std::string>(
+             "--" + name,
+             [&flags, name](const std::string& value) {
+               flags.values[name] = value.empty() ? "true" : value;
+             },
+             help)
+          ->expected(0, 1)
+          ->type_name("");
     } else {
       app.add_option_function<std::string>(
           "--" + name, [&flags, name](const std::string& value) { flags.values[name] = value; },

@@ -1,8 +1,10 @@
 // The only file of the client that knows gRPC.
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -48,6 +50,15 @@ CallStatus Convert(const grpc::Status& status) {
   }
   result.status = absl::Status(static_cast<absl::StatusCode>(status.error_code()), message);
   return result;
+}
+
+/// The variable TRACEPARENT; gRPC would refuse metadata with control characters.
+std::string TraceParent() {
+  const char* value = std::getenv("TRACEPARENT");
+  const std::string text = value == nullptr ? "" : value;
+  const bool printable =
+      std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 127; });
+  return printable ? text : "";
 }
 
 class GrpcChannel final : public Channel {
@@ -136,6 +147,7 @@ class GrpcChannel final : public Channel {
  private:
   void Prepare(grpc::ClientContext& context) const {
     if (!authorization_.empty()) context.AddMetadata("authorization", authorization_);
+    if (!trace_parent_.empty()) context.AddMetadata("traceparent", trace_parent_);
   }
   template <class Function>
   CallStatus Unary(const Function& function) const {
@@ -147,6 +159,8 @@ class GrpcChannel final : public Channel {
   }
 
   std::string authorization_;
+  /// W3C trace context of the program that started this one.
+  const std::string trace_parent_ = TraceParent();
   double call_seconds_;
   std::unique_ptr<v1::Models::Stub> models_;
   std::unique_ptr<v1::Jobs::Stub> jobs_;

@@ -117,16 +117,12 @@ class Client final : public ServiceClient {
     return found;
   }
 
-  absl::Status Health(const std::string& service) override {
+  absl::StatusOr<bool> Health(const std::string& service) override {
     grpc::health::v1::HealthCheckRequest request;
     grpc::health::v1::HealthCheckResponse response;
     request.set_service(service);
     MENDEL_RETURN_IF_ERROR(channel_->Call(request, response).status);
-    if (response.status() == grpc::health::v1::HealthCheckResponse::SERVING)
-      return absl::OkStatus();
-    return absl::UnavailableError(
-        Cat("the server answers ",
-            grpc::health::v1::HealthCheckResponse::ServingStatus_Name(response.status())));
+    return response.status() == grpc::health::v1::HealthCheckResponse::SERVING;
   }
 
  private:

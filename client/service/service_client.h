@@ -69,7 +69,7 @@ class ServiceClient {
   virtual absl::StatusOr<v1::Plan> Download(const std::string& plan, const std::string& path,
                                             const TransferFunction& progress) = 0;
   /// OK when `service` ("": the server) can be used, Unavailable otherwise. Makes one attempt.
-  virtual absl::Status Health(const std::string& service) = 0;
+  virtual absl::StatusOr<bool> Health(const std::string& service) = 0;
 };
 
 /// Opens no connection yet; fails for options that cannot work (channel.h).

@@ -36,6 +36,19 @@ class Checker {
             "shapes", "contains control characters");
     // The command line would read brackets as a list.
     Require(!shapes.starts_with("["), "shapes", "must begin with an input's name");
+    if (shapes.empty() || !options_.check_shapes || !status_.ok()) return;
+    const absl::Status read = options_.check_shapes(shapes);
+    Require(read.ok(), "shapes", std::string(read.message()));
+  }
+  void Rule(const std::string& rule) {
+    const bool good =
+        !rule.empty() && rule.size() <= 100 && std::all_of(rule.begin(), rule.end(), [](char c) {
+          return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+        });
+    Require(good, "disabled_rules", "a rule's name is small letters, digits and underscores");
+    Require(options_.rules.empty() ||
+                std::binary_search(options_.rules.begin(), options_.rules.end(), rule),
+            "disabled_rules", Cat("there is no rule '", rule, "'; 'mendel rules' lists them"));
   }
   void OneOf(const std::string& value, std::initializer_list<std::string_view> values,
              std::string_view field) {
@@ -97,13 +110,7 @@ absl::Status CheckOptimize(const v1::OptimizeSpec& spec, const RunnerOptions& op
   check.OneOf(spec.weights(), {"exact", "symbolic"}, "weights");
   check.Limits(spec.budget());
   check.Require(spec.disabled_rules_size() <= kMostRules, "disabled_rules", "are too many");
-  for (const std::string& rule : spec.disabled_rules()) {
-    const bool good =
-        !rule.empty() && rule.size() <= 100 && std::all_of(rule.begin(), rule.end(), [](char c) {
-          return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-        });
-    check.Require(good, "disabled_rules", "a rule's name is small letters, digits and underscores");
-  }
+  for (const std::string& rule : spec.disabled_rules()) check.Rule(rule);
   check.Require(spec.max_weight_growth_bytes() >= 0, "max_weight_growth_bytes", "is negative");
   const int32_t bound = spec.target_bound_log2();
   check.Require(bound <= 0 && bound >= -1000, "target_bound_log2", "must be -1000 to -1, or 0");

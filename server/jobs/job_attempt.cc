@@ -107,7 +107,8 @@ class Attempt {
         folder_->path(),
         command_.views,
         {limits_.memory_bytes, (limits_.wall_micros / 1'000'000 + 1) * cpus, limits_.output_bytes},
-        job_.fence > kFirstFence};
+        job_.fence > kFirstFence,
+        job_.trace_parent};
     absl::StatusOr<std::unique_ptr<ChildProcess>> child = context_.sandbox.Start(launch);
     // Whatever it is, it is this machine's trouble and not the job's.
     if (!child.ok()) return absl::UnavailableError(child.status().message());
@@ -152,9 +153,9 @@ class Attempt {
       auto outcome = MakeOutcome(worker, *folder_, options_, context_.blobs, context_.clock);
       if (outcome.ok()) {
         const bool whole = outcome->plan.has_value() && !worker.result.terminated;
-        const std::string plan = whole ? outcome->plan->name() : "";
-        if (Finish(*outcome) && whole && !key_.empty())
-          context_.jobs.RememberPlan(key_, plan).IgnoreError();
+        // With the outcome, in one transaction: a twin that waits is answered by this plan.
+        if (whole) outcome->work_key = key_;
+        Finish(*outcome);
         return folder_->Clear(false);
       }
       if (!MayPass(outcome.status())) {

@@ -76,8 +76,9 @@ class Runner final : public JobRunner {
     while (!context_.draining) {
       // The number first: what changes after the claim is noticed.
       seen = context_.jobs.WaitForChange(seen, 0);
-      const auto job = context_.jobs.Claim(
-          options_.owner, context_.clock.WallMicros() + options_.lease_micros, devices_);
+      const auto job =
+          context_.jobs.Claim(options_.owner, context_.clock.WallMicros() + options_.lease_micros,
+                              {devices_, options_.running_per_client});
       if (!job.ok()) {
         Pause(kIdleMicros);
       } else if (!job->has_value()) {

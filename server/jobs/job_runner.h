@@ -15,8 +15,10 @@
 #define MENDEL_SERVER_JOBS_JOB_RUNNER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -42,7 +44,8 @@ struct RunnerOptions {
   std::string owner;  ///< name of this runner in leases; empty: host and pid
   int concurrent_jobs = 1;
   int64_t lease_micros = 30'000'000;
-  int max_attempts = 5;  ///< of a job whose worker or server is killed
+  int64_t running_per_client = 0;  ///< ClaimFilter::running_per_client
+  int max_attempts = 5;            ///< of a job whose worker or server is killed
   int64_t default_budget_seconds = 60;
   int64_t max_budget_seconds = 3600;
   int64_t max_wall_seconds = 7200;
@@ -57,6 +60,11 @@ struct RunnerOptions {
   std::vector<WorkerDevice> devices;
   /// Devices of other workers of the store: jobs may request them here.
   std::vector<std::string> other_devices;
+  /// Names of the optimizer's rules, sorted: a spec may disable these. Empty: any.
+  std::vector<std::string> rules;
+  /// Reads a spec's shapes ("x:1x3x224x224,y:1x10"); InvalidArgument for what the worker would
+  /// refuse. Empty: not checked.
+  std::function<absl::Status(std::string_view shapes)> check_shapes;
   /// Version of the executable, part of the key of a stored plan.
   std::string version;
 };

@@ -6,7 +6,7 @@
 //   cache/    its profile cache, kept between attempts
 //   tmp/      temporary files
 // Both kinds have a seccomp filter (seccomp_filter.h), resource limits, no new privileges, an
-// environment of four variables and SIGKILL when the server dies.
+// environment of four variables (five with a trace) and SIGKILL when the server dies.
 //
 //   bubblewrap  has namespaces of its own: the folder above, /usr read-only, no network, no other
 //               processes, no /etc except the loader's files. Blobs are bind-mounted, not copied.
@@ -48,6 +48,7 @@ struct Launch {
   WorkerLimits limits;
   /// An earlier attempt may have left processes in the folder: they are ended.
   bool retried = false;
+  std::string trace_parent = {};  ///< the worker's TRACEPARENT; empty: none
 };
 
 /// Thread-safe.

@@ -81,6 +81,8 @@ class Bubblewrap final : public Sandbox {
         {"--remount-ro", "/", "--chdir", "/job", "--seccomp", kFilterNumber, "--", executable});
     words.insert(words.end(), launch.arguments.begin(), launch.arguments.end());
     options.environment = {"PATH=/usr/bin", "HOME=/job/tmp", "TMPDIR=/job/tmp", "LANG=C.UTF-8"};
+    if (!launch.trace_parent.empty())
+      options.environment.push_back(Cat("TRACEPARENT=", launch.trace_parent));
     options.folder = "/";
     options.limits = ProcessLimits(launch.limits);
     options.inherited = {filter.get()};

@@ -91,6 +91,8 @@ class PlainSandbox final : public Sandbox {
     options.words = {launch.executable};
     options.words.insert(options.words.end(), launch.arguments.begin(), launch.arguments.end());
     options.environment = {"PATH=/usr/bin", "HOME=tmp", "TMPDIR=tmp", "LANG=C.UTF-8"};
+    if (!launch.trace_parent.empty())
+      options.environment.push_back(Cat("TRACEPARENT=", launch.trace_parent));
     options.folder = launch.folder;
     options.limits = ProcessLimits(launch.limits);
     options.filter = filter_;

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "server/rpc/errors.h"
+#include "server/trace_parent.h"
 
 namespace mendel::server {
 namespace {
@@ -27,7 +28,7 @@ absl::StatusOr<Caller> Admit(Environment& env, const Credentials& credentials,
                              std::string_view method) {
   const MethodRole* row = FindMethod(method);
   if (row == nullptr) return InternalError("no role for ", method);
-  MENDEL_ASSIGN_OR_RETURN(const Caller caller, Identify(env, credentials));
+  MENDEL_ASSIGN_OR_RETURN(Caller caller, Identify(env, credentials));
   const Role needed = NeededRole(env.options, *row);
   if (caller.role < needed) {
     if (caller.role == Role::kNobody)
@@ -37,6 +38,7 @@ absl::StatusOr<Caller> Admit(Environment& env, const Credentials& credentials,
                       {{"role", std::string(RoleName(needed))}});
   }
   MENDEL_RETURN_IF_ERROR(env.rates.Take(caller.name));
+  caller.trace_parent = ValidTraceParent(credentials.trace_parent);
   return caller;
 }
 

@@ -30,6 +30,7 @@ struct Credentials {
   std::vector<std::string>
       certificate_names;     ///< of a client certificate that the TLS handshake checked
   std::string address = {};  ///< server/client_address.h; empty: a unix socket, or this process
+  std::string trace_parent = {};  ///< the header of the call
 };
 
 /// The parsed file: credential ("sha256:..." or "cert:...") to caller.

@@ -2,6 +2,7 @@
 // the last one has been dealt with, so that HTTP/2's flow control slows the other side down.
 #include <atomic>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "base/status.h"
@@ -22,39 +23,55 @@ using google::bytestream::WriteResponse;
 constexpr std::string_view kRead = "/google.bytestream.ByteStream/Read";
 constexpr std::string_view kWrite = "/google.bytestream.ByteStream/Write";
 
-/// Ends a transfer that does not move.
+/// Ends a transfer that does not move, or too slowly.
 class IdleWatch {
  public:
   IdleWatch(Environment& env, grpc::CallbackServerContext& context)
-      : env_(env), id_(env.hub.NewId()) {
-    Moved();
-    env_.hub.Add(id_, [this, &context] {
+      : env_(env),
+        context_(context),
+        id_(env.hub.NewId()),
+        pace_(env.options.min_transfer_bytes_per_second, env.options.transfer_idle_seconds) {
+    WaitsForClient();
+    env_.hub.Add(id_, [this] {
       if (env_.clock.SteadyMicros() - moved_ > env_.options.transfer_idle_seconds * 1'000'000)
-        context.TryCancel();
+        context_.TryCancel();
     });
   }
   ~IdleWatch() { env_.hub.Remove(id_); }
-  void Moved() { moved_ = env_.clock.SteadyMicros(); }
+  void WaitsForClient() { moved_ = waits_since_ = env_.clock.SteadyMicros(); }
+  void Moved(size_t bytes) {
+    moved_ = env_.clock.SteadyMicros();
+    if (!pace_.Moved(static_cast<int64_t>(bytes), moved_ - waits_since_)) context_.TryCancel();
+  }
 
  private:
   Environment& env_;
+  grpc::CallbackServerContext& context_;
   const uint64_t id_;
+  Pace pace_;
   std::atomic<int64_t> moved_ = 0;
+  int64_t waits_since_ = 0;
+};
+
+/// A transfer that may begin.
+struct Admission {
+  std::string client;
+  std::unique_ptr<Permits::Permit> permit;
 };
 
 class WriteCall final : public grpc::ServerReadReactor<WriteRequest> {
  public:
-  WriteCall(Environment& env, grpc::CallbackServerContext& context,
-            std::unique_ptr<Permits::Permit> permit, WriteResponse& response)
+  WriteCall(Environment& env, grpc::CallbackServerContext& context, Admission admission,
+            WriteResponse& response)
       : env_(env),
-        permit_(std::move(permit)),
+        permit_(std::move(admission.permit)),
         response_(response),
-        upload_(env.blobs, env.options),
+        upload_(env.blobs, env.jobs, env.options, admission.client),
         idle_(env, context) {
     StartRead(&request_);
   }
   void OnReadDone(bool ok) override {
-    idle_.Moved();
+    if (ok) idle_.Moved(request_.data().size());
     env_.pool.Post([this, ok] { Step(ok); });
   }
   void OnDone() override { delete this; }
@@ -65,7 +82,10 @@ class WriteCall final : public grpc::ServerReadReactor<WriteRequest> {
     if (ok)
       env_.metrics.Add("mendel_transfer_bytes_total", {{"direction", "upload"}},
                        static_cast<double>(request_.data().size()));
-    if (done.ok() && !*done) return StartRead(&request_);
+    if (done.ok() && !*done) {
+      idle_.WaitsForClient();
+      return StartRead(&request_);
+    }
     response_.set_committed_size(upload_.committed());
     permit_.reset();
     Finish(EndCall(env_, kWrite, done.status()));
@@ -81,17 +101,17 @@ class WriteCall final : public grpc::ServerReadReactor<WriteRequest> {
 
 class ReadCall final : public grpc::ServerWriteReactor<ReadResponse> {
  public:
-  ReadCall(Environment& env, grpc::CallbackServerContext& context,
-           std::unique_ptr<Permits::Permit> permit, const ReadRequest& request)
+  ReadCall(Environment& env, grpc::CallbackServerContext& context, Admission admission,
+           const ReadRequest& request)
       : env_(env),
-        permit_(std::move(permit)),
+        permit_(std::move(admission.permit)),
         request_(request),
         download_(env.blobs),
         idle_(env, context) {
     env_.pool.Post([this] { Step(); });
   }
   void OnWriteDone(bool ok) override {
-    idle_.Moved();
+    if (ok) idle_.Moved(chunk_.data().size());
     if (!ok) return End(absl::CancelledError("the client went away or its time was over"));
     env_.pool.Post([this] { Step(); });
   }
@@ -103,6 +123,7 @@ class ReadCall final : public grpc::ServerWriteReactor<ReadResponse> {
     if (!more.ok() || !*more) return End(more.status());
     env_.metrics.Add("mendel_transfer_bytes_total", {{"direction", "download"}},
                      static_cast<double>(chunk_.data().size()));
+    idle_.WaitsForClient();
     StartWrite(&chunk_);
   }
   void End(const absl::Status& status) {
@@ -127,27 +148,29 @@ class ByteStreamService final : public google::bytestream::ByteStream::CallbackS
 
   grpc::ServerReadReactor<WriteRequest>* Write(grpc::CallbackServerContext* context,
                                                WriteResponse* response) override {
-    absl::StatusOr<std::unique_ptr<Permits::Permit>> permit = TakePermit(*context, kWrite);
-    if (!permit.ok())
+    absl::StatusOr<Admission> admission = AdmitTransfer(*context, kWrite);
+    if (!admission.ok())
       return new Refusal<grpc::ServerReadReactor<WriteRequest>>(
-          EndCall(env_, kWrite, permit.status()));
-    return new WriteCall(env_, *context, *std::move(permit), *response);
+          EndCall(env_, kWrite, admission.status()));
+    return new WriteCall(env_, *context, *std::move(admission), *response);
   }
 
   grpc::ServerWriteReactor<ReadResponse>* Read(grpc::CallbackServerContext* context,
                                                const ReadRequest* request) override {
-    absl::StatusOr<std::unique_ptr<Permits::Permit>> permit = TakePermit(*context, kRead);
-    if (!permit.ok())
+    absl::StatusOr<Admission> admission = AdmitTransfer(*context, kRead);
+    if (!admission.ok())
       return new Refusal<grpc::ServerWriteReactor<ReadResponse>>(
-          EndCall(env_, kRead, permit.status()));
-    return new ReadCall(env_, *context, *std::move(permit), *request);
+          EndCall(env_, kRead, admission.status()));
+    return new ReadCall(env_, *context, *std::move(admission), *request);
   }
 
  private:
-  absl::StatusOr<std::unique_ptr<Permits::Permit>> TakePermit(
-      const grpc::CallbackServerContext& context, std::string_view method) {
+  absl::StatusOr<Admission> AdmitTransfer(const grpc::CallbackServerContext& context,
+                                          std::string_view method) {
     MENDEL_ASSIGN_OR_RETURN(const Caller caller, Admit(env_, context, method));
-    return env_.transfers.Take(caller.name);
+    MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<Permits::Permit> permit,
+                            env_.transfers.Take(caller.name));
+    return Admission{caller.name, std::move(permit)};
   }
 
   Environment& env_;

@@ -22,6 +22,9 @@ Credentials CredentialsOf(const grpc::ServerContextBase& context) {
   const auto header = context.client_metadata().find("authorization");
   if (header != context.client_metadata().end())
     result.authorization.assign(header->second.data(), header->second.size());
+  const auto trace = context.client_metadata().find("traceparent");
+  if (trace != context.client_metadata().end())
+    result.trace_parent.assign(trace->second.data(), trace->second.size());
   result.address = ClientOfPeer(context.peer());
   const auto auth = context.auth_context();
   if (auth == nullptr || !auth->IsPeerAuthenticated()) return result;
@@ -78,8 +81,9 @@ grpc::ServerUnaryReactor* RunUnary(Environment& env, grpc::CallbackServerContext
             context->IsCancelled()
                 ? absl::CancelledError("the client went away or its time was over")
                 : handler(caller);
-        env.metrics.Observe("mendel_rpc_seconds", {{"method", std::string(method)}},
-                            static_cast<double>(env.clock.SteadyMicros() - begin) * 1e-6);
+        const double seconds = static_cast<double>(env.clock.SteadyMicros() - begin) * 1e-6;
+        for (const char* name : {"mendel_rpc_duration_seconds", "mendel_rpc_seconds"})
+          env.metrics.Observe(name, {{"method", std::string(method)}}, seconds);
         reactor->Finish(EndCall(env, method, status));
       });
   if (!posted) {

@@ -92,7 +92,7 @@ void World::Resolve(google::protobuf::Message& request) const {
 }
 
 void World::Write(const google::bytestream::WriteRequest& request) {
-  if (upload_ == nullptr) upload_ = std::make_unique<Upload>(*blobs_, options_);
+  if (upload_ == nullptr) upload_ = std::make_unique<Upload>(*blobs_, *jobs_, options_, "fuzzer");
   const absl::StatusOr<bool> done = upload_->Take(request);
   CheckStatus(done.status());
   if (!done.ok() || *done) upload_.reset();

@@ -9,6 +9,7 @@
 #include "server/rpc/handlers.h"
 #include "server/rpc/names.h"
 #include "server/store/spec_names.h"
+#include "server/trace_parent.h"
 
 namespace mendel::server::handlers {
 namespace {
@@ -140,15 +141,19 @@ absl::Status Submit(Environment& env, const Caller& caller, const v1::SubmitJobR
                 {{"job", operation.name()}, {"client", caller.name}});
     return absl::OkStatus();
   }
-  const QueueLimits limits{env.options.max_pending_jobs, env.options.max_pending_jobs_per_client};
+  const SubmitOptions options{env.options.max_pending_jobs, env.options.max_pending_jobs_per_client,
+                              env.work_key ? env.work_key(request.spec()) : "",
+                              caller.trace_parent};
   const absl::StatusOr<StoredJob> job = env.jobs.Submit(
-      request.spec(), caller.name, request.request_id(), request.priority(), limits);
+      request.spec(), caller.name, request.request_id(), request.priority(), options);
   if (absl::IsResourceExhausted(job.status()))
     return WithReason(WithRetry(job.status(), 5),
                       job.status().GetPayload(kQueueFull) ? "QUEUE_FULL" : "STORE_FULL");
   MENDEL_RETURN_IF_ERROR(job.status());
   env.log.Log(LogLevel::kInfo, "job submitted",
-              {{"job", job->job.name()}, {"client", caller.name}});
+              {{"job", job->job.name()},
+               {"client", caller.name},
+               {"trace", TraceIdOf(caller.trace_parent)}});
   MENDEL_ASSIGN_OR_RETURN(operation, OperationOf(env, *job));
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include "mendel/v1/models.grpc.pb.h"
 #include "mendel/v1/plans.grpc.pb.h"
 #include "server/rpc/test_server.h"
+#include "server/trace_parent.h"
 
 namespace mendel::server {
 namespace {
@@ -124,6 +125,34 @@ TEST(Lifecycle, WrongBytesAreNotTaken) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::DATA_LOSS);
   EXPECT_EQ(Receive(stub, Cat("blobs/", Sha256Hex(std::string_view("right")), "/5"), 0, 0),
             Cat("error ", static_cast<int>(grpc::NOT_FOUND)));
+}
+
+TEST(Lifecycle, UploadsBeyondTheQuotaAreRefused) {
+  TestServer server([](ServerOptions& options) { options.max_stored_bytes_per_client = 100; });
+  ByteStream::Stub stub(server.channel());
+  const auto send = [&](const std::string& bytes) {
+    return Send(stub, bytes, 0, bytes.size(), true).first;
+  };
+  EXPECT_TRUE(send(std::string(60, 'a')).ok());
+  const grpc::Status full = send(std::string(41, 'b'));
+  EXPECT_EQ(full.error_code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_NE(full.error_details().find("CLIENT_QUOTA"), std::string::npos);
+  EXPECT_NE(full.error_message().find("have 60 bytes, and 41 more"), std::string::npos)
+      << full.error_message();
+  // Wrong bytes are not kept, and do not count.
+  google::bytestream::WriteRequest request;
+  request.set_resource_name(UploadName(std::string(40, 'c')));
+  request.set_data(std::string(40, 'd'));
+  request.set_finish_write(true);
+  grpc::ClientContext context;
+  Prepare(context);
+  google::bytestream::WriteResponse response;
+  auto stream = stub.Write(&context, &response);
+  stream->Write(request);
+  stream->WritesDone();
+  EXPECT_EQ(stream->Finish().error_code(), grpc::DATA_LOSS);
+  EXPECT_TRUE(send(std::string(40, 'e')).ok());
+  EXPECT_EQ(send("f").error_code(), grpc::RESOURCE_EXHAUSTED);
 }
 
 TEST(Lifecycle, JobFromSubmissionToPlan) {
@@ -297,6 +326,57 @@ TEST(Lifecycle, RebindsNeedADeviceThatSomeWorkerHas) {
               std::string::npos)
         << description;
   }
+}
+
+TEST(Lifecycle, TracesAreAcceptedWhereTheyAreWellFormed) {
+  const std::string id = "0123456789abcdef0123456789abcdef";
+  const std::string good = Cat("00-", id, "-0123456789abcdef-01");
+  EXPECT_EQ(ValidTraceParent(good), good);
+  EXPECT_EQ(TraceIdOf(good), id);
+  for (const std::string& bad :
+       {std::string(), Cat("01", good.substr(2)), good + "0", good.substr(1),
+        Cat("00-", std::string(32, '0'), "-0123456789abcdef-01"),
+        Cat("00-", id, "-", std::string(16, '0'), "-01"), Cat("00-", id, "-0123456789ABCDEF-01"),
+        Cat("00-", id, "_0123456789abcdef-01")})
+    EXPECT_EQ(ValidTraceParent(bad), "") << bad;
+  TestServer server;
+  v1::SubmitJobRequest submit;
+  submit.mutable_spec()->mutable_optimize()->set_model(server.MakeModel("m"));
+  v1::Jobs::Stub jobs(server.channel());
+  grpc::ClientContext context;
+  Prepare(context);
+  context.AddMetadata("traceparent", good);
+  Operation operation;
+  ASSERT_TRUE(jobs.SubmitJob(&context, submit, &operation).ok());
+  EXPECT_NE(server.log_text().find(Cat("\"trace\":\"", id, "\"")), std::string::npos)
+      << server.log_text();
+  EXPECT_EQ(server.env().jobs.GetJob(operation.name())->trace_parent, good);
+}
+
+TEST(Lifecycle, RulesAndShapesAreCheckedAtSubmit) {
+  TestServer server([](ServerOptions& options) {
+    options.runner.rules = {"conv_merge", "fold_bn"};
+    options.runner.check_shapes = [](std::string_view shapes) {
+      return shapes == "x:1" ? absl::OkStatus() : absl::InvalidArgumentError("no shape");
+    };
+  });
+  const std::string model = server.MakeModel("m");
+  v1::Jobs::Stub jobs(server.channel());
+  const auto submit = [&](const std::string& rule, const std::string& shapes) {
+    v1::SubmitJobRequest request;
+    request.mutable_spec()->mutable_optimize()->set_model(model);
+    request.mutable_spec()->mutable_optimize()->add_disabled_rules(rule);
+    request.mutable_spec()->mutable_optimize()->set_shapes(shapes);
+    grpc::ClientContext context;
+    Prepare(context);
+    Operation operation;
+    return jobs.SubmitJob(&context, request, &operation);
+  };
+  EXPECT_TRUE(submit("conv_merge", "x:1").ok());
+  EXPECT_EQ(
+      submit("conv_marge", "x:1").error_message(),
+      "spec.optimize.disabled_rules: there is no rule 'conv_marge'; 'mendel rules' lists them");
+  EXPECT_EQ(submit("fold_bn", "x:").error_message(), "spec.optimize.shapes: no shape");
 }
 
 TEST(Lifecycle, WaitEndsWithItsTimeout) {

@@ -75,14 +75,29 @@ absl::Status FailedLogins::Note(const std::string& address, const std::string& c
   return absl::OkStatus();
 }
 
+Pace::Pace(int64_t bytes_per_second, int64_t window_seconds)
+    : bytes_per_second_(bytes_per_second), window_micros_(window_seconds * 1'000'000) {}
+
+bool Pace::Moved(int64_t bytes, int64_t waited_micros) {
+  bytes_ += bytes;
+  waited_micros_ += waited_micros;
+  if (waited_micros_ < window_micros_) return true;
+  const double demanded =
+      static_cast<double>(bytes_per_second_) * static_cast<double>(waited_micros_) * 1e-6;
+  const bool fast = static_cast<double>(bytes_) >= demanded;
+  bytes_ = 0;
+  waited_micros_ = 0;
+  return fast;
+}
+
 Permits::Permits(std::string what, int64_t total, int64_t per_client)
     : what_(std::move(what)), total_(total), per_client_(per_client) {}
 
 absl::StatusOr<std::unique_ptr<Permits::Permit>> Permits::Take(const std::string& client) {
   const std::lock_guard<std::mutex> lock(mutex_);
   int64_t& mine = by_client_[client];
-  if (taken_ >= total_ || mine >= per_client_) {
-    const bool all = taken_ >= total_;
+  const bool all = taken_ >= total_ && mine >= kGranted;
+  if (all || mine >= per_client_) {
     const absl::Status status = absl::ResourceExhaustedError(Cat(
         all ? total_ : per_client_, " ", what_, " are under way", all ? "" : " for this client"));
     if (mine == 0) by_client_.erase(client);

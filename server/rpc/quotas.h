@@ -63,7 +63,24 @@ class FailedLogins {
   std::set<std::pair<std::string, std::string>> known_;  ///< address and caller
 };
 
-/// Permits for long calls, in total and per client. Thread-safe; outlives its permits.
+/// The pace of one transfer, by the time that the server waits for its client. Not thread-safe.
+class Pace {
+ public:
+  Pace(int64_t bytes_per_second, int64_t window_seconds);
+  /// Bytes that moved after a wait. False: over a window of waiting the client was slower than
+  /// demanded.
+  bool Moved(int64_t bytes, int64_t waited_micros);
+
+ private:
+  const int64_t bytes_per_second_;
+  const int64_t window_micros_;
+  int64_t bytes_ = 0;
+  int64_t waited_micros_ = 0;
+};
+
+/// Permits for long calls, in total and per client. The first two of every client are granted
+/// beyond the total: however many others hold, nobody is shut out. Thread-safe; outlives its
+/// permits.
 class Permits {
  public:
   /// The destructor returns the permit.
@@ -83,6 +100,7 @@ class Permits {
   /// ResourceExhausted with RetryInfo when none is free.
   absl::StatusOr<std::unique_ptr<Permit>> Take(const std::string& client);
   int64_t taken() const;
+  static constexpr int64_t kGranted = 2;
 
  private:
   void GiveBack(const std::string& client);

@@ -21,6 +21,7 @@ std::optional<Role> ParseRole(std::string_view name);
 struct Caller {
   std::string name;
   Role role = Role::kNobody;
+  std::string trace_parent = {};  ///< of the call; server/trace_parent.h
 };
 
 struct MethodRole {

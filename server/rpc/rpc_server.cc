@@ -35,6 +35,8 @@ constexpr std::array kServices = {"mendel.v1.Models",
                                   "google.longrunning.Operations",
                                   "google.bytestream.ByteStream"};
 
+constexpr std::string_view kTransfers = "google.bytestream.ByteStream";
+
 /// Seconds within which a probed connection must answer.
 constexpr int64_t kMostAnswerSeconds = 20;
 
@@ -119,6 +121,14 @@ class Server final : public RpcServer {
   }
 
   const std::vector<int>& ports() const override { return acceptor_->ports(); }
+
+  void SetHealth(bool jobs, bool uploads) override {
+    // gRPC keeps NOT_SERVING once the server drains.
+    grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
+    health->SetServingStatus(jobs);
+    for (const std::string_view name : kServices)
+      health->SetServingStatus(std::string(name), jobs && (uploads || name != kTransfers));
+  }
 
   void BeginDrain() override {
     env_.draining = true;

@@ -21,6 +21,8 @@ class RpcServer {
   virtual ~RpcServer() = default;
   /// Ports of the addresses, in the order of `listen`; without meaning for unix sockets.
   virtual const std::vector<int>& ports() const = 0;
+  /// Health of all services (`jobs`), and of the one that takes uploads (`uploads` too).
+  virtual void SetHealth(bool jobs, bool uploads) = 0;
   /// Health says NOT_SERVING, new jobs are refused, watchers are reported to come back. Other calls
   /// go on.
   virtual void BeginDrain() = 0;

@@ -181,6 +181,56 @@ TEST(SlowClients, OneAddressTakesNoMoreThanItsShareOfConnections) {
   });
 }
 
+TEST(SlowClients, NoNumberOfClientsShutsOutAnother) {
+  Permits permits("transfers", 16, 8);
+  std::vector<std::unique_ptr<Permits::Permit>> held;
+  const auto take = [&](const std::string& client) {
+    auto permit = permits.Take(client);
+    if (permit.ok()) held.push_back(*std::move(permit));
+    return permit.ok();
+  };
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(take("a") && take("b"));
+  EXPECT_FALSE(take("a"));
+  for (const char* client : {"c", "d"}) {
+    EXPECT_TRUE(take(client) && take(client)) << client;
+    EXPECT_FALSE(take(client)) << "beyond the total only what is granted to everybody";
+  }
+  held.erase(held.begin(), held.begin() + 5);
+  EXPECT_TRUE(take("c"));
+  EXPECT_EQ(permits.taken(), 16);
+}
+
+TEST(SlowClients, APaceCountsTheClientsTimeOnly) {
+  Pace pace(100, 10);
+  EXPECT_TRUE(pace.Moved(1, 9'999'999)) << "the window is not over";
+  EXPECT_FALSE(pace.Moved(1, 1)) << "two bytes in ten seconds";
+  EXPECT_TRUE(pace.Moved(999, 5'000'000)) << "a new window";
+  EXPECT_TRUE(pace.Moved(1, 5'000'000));
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(pace.Moved(1, 0)) << "it waits for the server";
+}
+
+TEST(SlowClients, AByteNowAndThenIsNoTransfer) {
+  TestServer server([](ServerOptions& options) { options.transfer_idle_seconds = 1; });
+  google::bytestream::ByteStream::Stub stub(server.channel(true));
+  const std::string bytes(1000, 'x');
+  grpc::ClientContext context;
+  google::bytestream::WriteResponse response;
+  auto writer = stub.Write(&context, &response);
+  google::bytestream::WriteRequest request;
+  request.set_resource_name(Cat("uploads/01234567-89ab-cdef-0123-456789abcdef/blobs/",
+                                Sha256Hex(std::string_view(bytes)), "/", bytes.size()));
+  int sent = 0;
+  Until([&] {
+    request.set_write_offset(sent);
+    request.set_data("x");
+    // Often enough that it is never idle for a second.
+    return !writer->Write(request) || ++sent == 1000;
+  });
+  EXPECT_LT(sent, 1000);
+  EXPECT_FALSE(writer->Finish().ok());
+  EXPECT_EQ(server.env().transfers.taken(), 0);
+}
+
 TEST(SlowClients, TransfersThatDoNotMoveAreCutOff) {
   TestServer server([](ServerOptions& options) {
     options.transfer_idle_seconds = 1;

@@ -60,6 +60,34 @@ TEST(Streams, WatchersOfUnknownJobsAndDeletedOnes) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::NOT_FOUND);
 }
 
+bool Serving(TestServer& server, const std::string& service) {
+  const auto health = grpc::health::v1::Health::NewStub(server.channel(true));
+  grpc::health::v1::HealthCheckRequest check;
+  check.set_service(service);
+  grpc::health::v1::HealthCheckResponse answer;
+  grpc::ClientContext context;
+  Prepare(context);
+  EXPECT_TRUE(health->Check(&context, check, &answer).ok()) << service;
+  return answer.status() == grpc::health::v1::HealthCheckResponse::SERVING;
+}
+
+TEST(Streams, HealthReflectsTheStores) {
+  TestServer server;
+  server.rpc().SetHealth(true, false);
+  EXPECT_TRUE(Serving(server, ""));
+  EXPECT_TRUE(Serving(server, "mendel.v1.Jobs"));
+  EXPECT_FALSE(Serving(server, "google.bytestream.ByteStream"));
+  server.rpc().SetHealth(false, true);
+  EXPECT_FALSE(Serving(server, ""));
+  EXPECT_FALSE(Serving(server, "mendel.v1.Jobs"));
+  EXPECT_FALSE(Serving(server, "google.bytestream.ByteStream"));
+  server.rpc().SetHealth(true, true);
+  EXPECT_TRUE(Serving(server, "google.bytestream.ByteStream"));
+  server.rpc().BeginDrain();
+  server.rpc().SetHealth(true, true);
+  EXPECT_FALSE(Serving(server, "")) << "a check of the stores ends no drain";
+}
+
 TEST(Streams, DrainTellsEverybody) {
   TestServer server;
   const std::string model = server.MakeModel("m");
@@ -72,16 +100,6 @@ TEST(Streams, DrainTellsEverybody) {
   auto stream = jobs.WatchJob(&watch, request);
   v1::JobEvent event;
   ASSERT_TRUE(stream->Read(&event));
-  grpc::health::v1::Health::Stub health(server.channel(true));
-  const auto serving = [&](const std::string& service) {
-    grpc::health::v1::HealthCheckRequest check;
-    check.set_service(service);
-    grpc::health::v1::HealthCheckResponse answer;
-    grpc::ClientContext context;
-    Prepare(context);
-    EXPECT_TRUE(health.Check(&context, check, &answer).ok()) << service;
-    return answer.status() == grpc::health::v1::HealthCheckResponse::SERVING;
-  };
   const std::vector<std::string> services = {"",
                                              "mendel.v1.Jobs",
                                              "mendel.v1.Models",
@@ -89,9 +107,9 @@ TEST(Streams, DrainTellsEverybody) {
                                              "mendel.v1.Verifier",
                                              "google.longrunning.Operations",
                                              "google.bytestream.ByteStream"};
-  for (const std::string& service : services) EXPECT_TRUE(serving(service)) << service;
+  for (const std::string& service : services) EXPECT_TRUE(Serving(server, service)) << service;
   server.rpc().BeginDrain();
-  for (const std::string& service : services) EXPECT_FALSE(serving(service)) << service;
+  for (const std::string& service : services) EXPECT_FALSE(Serving(server, service)) << service;
   while (stream->Read(&event)) {
   }
   EXPECT_EQ(stream->Finish().error_code(), grpc::UNAVAILABLE);

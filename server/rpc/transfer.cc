@@ -18,6 +18,20 @@ Upload::~Upload() {
   if (writer_ != nullptr) (void)writer_->Commit();
 }
 
+absl::Status Upload::Charge(const UploadId& upload) {
+  const int64_t limit = options_.max_stored_bytes_per_client;
+  if (limit == 0 || blobs_.Contains(upload.blob)) return absl::OkStatus();
+  const absl::Status status =
+      jobs_.ChargeUpload(client_, upload.blob.sha256, upload.blob.size, limit);
+  return status.GetPayload(kQuotaFull) ? WithReason(status, "CLIENT_QUOTA") : status;
+}
+
+void Upload::ReturnCharge() {
+  if (options_.max_stored_bytes_per_client == 0) return;
+  // Garbage collection does it later if the store is away.
+  jobs_.ForgetUpload(client_, blob_.sha256).IgnoreError();
+}
+
 absl::Status Upload::Open(const google::bytestream::WriteRequest& request) {
   const absl::StatusOr<UploadId> upload = ParseUploadName(request.resource_name());
   if (!upload.ok())
@@ -29,6 +43,7 @@ absl::Status Upload::Open(const google::bytestream::WriteRequest& request) {
   if (request.write_offset() < 0) return FieldError("write_offset", "is negative");
   name_ = request.resource_name();
   blob_ = upload->blob;
+  MENDEL_RETURN_IF_ERROR(Charge(*upload));
   absl::StatusOr<std::unique_ptr<BlobWriter>> writer =
       blobs_.OpenUpload(*upload, request.write_offset());
   if (absl::IsAlreadyExists(writer.status())) {
@@ -36,6 +51,8 @@ absl::Status Upload::Open(const google::bytestream::WriteRequest& request) {
     committed_ = blob_.size;
     return absl::OkStatus();
   }
+  // Nothing of an upload that does not fit is kept from its first byte on.
+  if (absl::IsResourceExhausted(writer.status()) && request.write_offset() == 0) ReturnCharge();
   MENDEL_RETURN_IF_ERROR(writer.status());
   writer_ = *std::move(writer);
   committed_ = writer_->offset();
@@ -45,6 +62,15 @@ absl::Status Upload::Open(const google::bytestream::WriteRequest& request) {
 absl::Status Upload::Commit() {
   MENDEL_RETURN_IF_ERROR(writer_->Commit());
   committed_ = writer_->offset();
+  return absl::OkStatus();
+}
+
+absl::Status Upload::Finish() {
+  const std::unique_ptr<BlobWriter> writer = std::move(writer_);
+  const absl::Status status = writer->Finish();
+  if (absl::IsDataLoss(status)) ReturnCharge();
+  MENDEL_RETURN_IF_ERROR(status);
+  committed_ = blob_.size;
   return absl::OkStatus();
 }
 
@@ -61,9 +87,7 @@ absl::StatusOr<bool> Upload::Take(const google::bytestream::WriteRequest& reques
     return FieldError("write_offset", Cat("is not ", writer_->offset()));
   MENDEL_RETURN_IF_ERROR(writer_->Append(request.data()));
   if (request.finish_write()) {
-    const std::unique_ptr<BlobWriter> writer = std::move(writer_);
-    MENDEL_RETURN_IF_ERROR(writer->Finish());
-    committed_ = blob_.size;
+    MENDEL_RETURN_IF_ERROR(Finish());
     return true;
   }
   if (writer_->offset() - committed_ >= kCommitEvery) MENDEL_RETURN_IF_ERROR(Commit());

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "google/bytestream/bytestream.pb.h"
 #include "server/options.h"
 #include "server/store/blob_store.h"
+#include "server/store/job_store.h"
 
 namespace mendel::server {
 
@@ -19,7 +21,8 @@ inline constexpr int64_t kReadChunk = 1 << 20;
 /// Not thread-safe. What was taken is made safe every 16 MiB, and when the stream ends.
 class Upload {
  public:
-  Upload(BlobStore& blobs, const ServerOptions& options) : blobs_(blobs), options_(options) {}
+  Upload(BlobStore& blobs, JobStore& jobs, const ServerOptions& options, std::string client)
+      : blobs_(blobs), jobs_(jobs), options_(options), client_(std::move(client)) {}
   ~Upload();
   /// Takes a message; true: the upload has ended (also when the file is there already, without
   /// reading on).
@@ -33,9 +36,15 @@ class Upload {
  private:
   absl::Status Open(const google::bytestream::WriteRequest& request);
   absl::Status Commit();
+  absl::Status Finish();
+  absl::Status Charge(const UploadId& upload);
+  /// The file came to nothing: it does not count towards the client's quota.
+  void ReturnCharge();
 
   BlobStore& blobs_;
+  JobStore& jobs_;
   const ServerOptions& options_;
+  const std::string client_;
   std::string name_;
   BlobId blob_;
   bool complete_ = false;

@@ -103,6 +103,12 @@ class FileBlobStore final : public BlobStore {
   }
   absl::StatusOr<int64_t> TotalBytes() override { return folder_->Recount(); }
   int64_t FreeBytes() override { return folder_->Disk().free_bytes; }
+  absl::Status CheckRoom() override {
+    MENDEL_RETURN_IF_ERROR(folder_->Vouch());
+    MENDEL_RETURN_IF_ERROR(folder_->Announce(1));
+    folder_->Withdraw(1);
+    return absl::OkStatus();
+  }
   absl::StatusOr<std::vector<BlobEntry>> List() override { return ListBlobs(*folder_); }
   absl::StatusOr<std::vector<std::string>> Check() override { return CheckBlobs(*folder_); }
 

@@ -116,6 +116,9 @@ class BlobStore {
   virtual absl::StatusOr<int64_t> TotalBytes() = 0;
   /// Bytes that are free on the store's disk.
   virtual int64_t FreeBytes() = 0;
+  /// ResourceExhausted while limits or the disk leave no room for an upload; Unavailable when the
+  /// disk has become read-only.
+  virtual absl::Status CheckRoom() = 0;
   /// Every complete blob, sorted by digest.
   virtual absl::StatusOr<std::vector<BlobEntry>> List() = 0;
   /// Hashes every blob; returns one sentence per bad one.

@@ -102,6 +102,32 @@ TEST_P(JobStoreConformance, ChangesOfThisProcessAreNoticed) {
   other.join();
 }
 
+TEST_P(JobStoreConformance, UploadsCountOnceUntilTheirFilesAreGone) {
+  const std::string a = Sha256Hex(std::string_view("a")), b = Sha256Hex(std::string_view("b"));
+  EXPECT_TRUE(store_->ChargeUpload("alice", a, 60, 100).ok());
+  EXPECT_TRUE(store_->ChargeUpload("alice", a, 60, 100).ok()) << "a resumed upload counts once";
+  const absl::Status full = store_->ChargeUpload("alice", b, 41, 100);
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(full.GetPayload(kQuotaFull).has_value());
+  EXPECT_TRUE(store_->ChargeUpload("bob", b, 41, 100).ok()) << "another's quota";
+  EXPECT_TRUE(store_->ForgetUploadsBefore(clock_.WallMicros() + 1, {a, b}).ok());
+  EXPECT_FALSE(store_->ChargeUpload("alice", b, 41, 100).ok()) << "the file is still there";
+  EXPECT_TRUE(store_->ForgetUploadsBefore(clock_.WallMicros(), {}).ok());
+  EXPECT_FALSE(store_->ChargeUpload("alice", b, 41, 100).ok()) << "the upload is too young";
+  EXPECT_TRUE(store_->ForgetUploadsBefore(clock_.WallMicros() + 1, {b}).ok());
+  EXPECT_TRUE(store_->ChargeUpload("alice", b, 100, 100).ok());
+  EXPECT_TRUE(store_->ForgetUpload("alice", b).ok());
+  EXPECT_TRUE(store_->ChargeUpload("alice", a, 100, 100).ok());
+}
+
+TEST_P(JobStoreConformance, UploadsAtOnceStayWithinTheQuota) {
+  std::atomic<int> charged = 0;
+  InThreads(8, [&](int i) {
+    if (store_->ChargeUpload("alice", Sha256Hex(Cat("file ", i)), 30, 100).ok()) ++charged;
+  });
+  EXPECT_EQ(charged, 3);
+}
+
 TEST_P(JobStoreConformance, WaitingEndsWithoutAChange) {
   uint64_t seen = store_->WaitForChange(0, 0);
   // A store may wake without need, but not for ever.

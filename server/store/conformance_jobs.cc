@@ -221,7 +221,7 @@ TEST_P(JobStoreConformance, QueuePositionsTakeClientsInTurn) {
   const StoredJob b0 = Submit("bob");
   EXPECT_EQ(store_->GetJob(a2.job.name())->job.queue_position(), 0)
       << "the highest priority of its client";
-  EXPECT_EQ(store_->GetJob(b0.job.name())->job.queue_position(), 0);
+  EXPECT_EQ(store_->GetJob(b0.job.name())->job.queue_position(), 1);
   EXPECT_EQ(store_->GetJob(a0.job.name())->job.queue_position(), 2) << "after a2 and b0";
   EXPECT_EQ(store_->GetJob(a1.job.name())->job.queue_position(), 3);
 }

@@ -1,4 +1,6 @@
 // Claims, leases, fences, and many workers at once.
+#include <algorithm>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -18,10 +20,141 @@ TEST_P(JobStoreConformance, ClaimsAreFairBetweenClients) {
   const StoredJob c0 = Submit("carol");
   std::vector<StoredJob> claimed;
   for (int i = 0; i < 6; ++i) claimed.push_back(Claim());
-  // Nobody holds one: the highest priority. Then clients without a job: oldest first. Then those
-  // with one, ...
+  // Clients in turn, each one's highest priority first.
   EXPECT_EQ(NamesOf(claimed), NamesOf({a2, b1, c0, a0, b0, a1}));
   EXPECT_FALSE(store_->Claim("worker", 1, {})->has_value());
+}
+
+TEST_P(JobStoreConformance, AFloodOfOneClientDelaysOthersByOneJobEach) {
+  for (int i = 0; i < 200; ++i) Submit("flood", 10);
+  // One worker: nobody holds a job when it claims.
+  const auto run_next = [&] {
+    const StoredJob job = Claim();
+    EXPECT_TRUE(store_->Finish(job.job.name(), job.fence, {}).ok());
+    return job.job.client();
+  };
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(run_next(), "flood");
+  for (const char* client : {"a", "b", "c"}) {
+    for (int i = 0; i < 3; ++i) Submit(client);
+  }
+  std::map<std::string, int> served;
+  for (int i = 0; i < 12; ++i) ++served[run_next()];
+  EXPECT_EQ(served, (std::map<std::string, int>{{"a", 3}, {"b", 3}, {"c", 3}, {"flood", 3}}));
+}
+
+TEST_P(JobStoreConformance, ClientsShareSecondsAndNotJobs) {
+  const auto submit = [&](const std::string& client, int64_t seconds) {
+    v1::JobSpec spec = SpecOf(1);
+    spec.mutable_optimize()->mutable_budget()->mutable_time()->set_seconds(seconds);
+    EXPECT_TRUE(store_->Submit(spec, client, "", 0, {}).ok());
+  };
+  for (int i = 0; i < 10; ++i) submit("long", 100);
+  for (int i = 0; i < 40; ++i) submit("short", 10);
+  std::map<std::string, int> served;
+  for (int i = 0; i < 33; ++i) ++served[Claim().job.client()];
+  EXPECT_EQ(served, (std::map<std::string, int>{{"long", 3}, {"short", 30}}));
+}
+
+TEST_P(JobStoreConformance, AnEmptyQueueSavesNoCredit) {
+  for (int i = 0; i < 40; ++i) Submit("steady");
+  Submit("guest");
+  for (int i = 0; i < 20; ++i) Claim();
+  for (int i = 0; i < 10; ++i) Submit("guest");
+  std::map<std::string, int> served;
+  for (int i = 0; i < 6; ++i) ++served[Claim().job.client()];
+  EXPECT_EQ(served, (std::map<std::string, int>{{"guest", 3}, {"steady", 3}}));
+}
+
+TEST_P(JobStoreConformance, AClientHasSoManyJobsInWork) {
+  std::vector<StoredJob> mine;
+  for (int i = 0; i < 3; ++i) mine.push_back(Submit("alice"));
+  const StoredJob other = Submit("bob");
+  const ClaimFilter filter{.devices = {}, .running_per_client = 2};
+  const auto take = [&] {
+    const auto job = store_->Claim("worker", clock_.WallMicros() + 60'000'000, filter);
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job.ok() && job->has_value() ? **job : StoredJob{};
+  };
+  const StoredJob first = take();
+  EXPECT_EQ(first.job.name(), mine[0].job.name());
+  EXPECT_EQ(take().job.name(), other.job.name());
+  EXPECT_EQ(take().job.name(), mine[1].job.name());
+  EXPECT_EQ(take().job.name(), "") << "alice has two jobs in work";
+  ASSERT_TRUE(store_->CancelJob(first.job.name()).ok());
+  EXPECT_EQ(take().job.name(), "") << "a job that is being cancelled still has its worker";
+  ASSERT_TRUE(store_->Finish(first.job.name(), first.fence, {}).ok());
+  EXPECT_EQ(take().job.name(), mine[2].job.name());
+}
+
+TEST_P(JobStoreConformance, TwinsWaitForTheOneThatWorks) {
+  const auto submit = [&](const std::string& client, const std::string& key) {
+    const auto job = store_->Submit(SpecOf(1), client, "", 0, {.work_key = key});
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job.ok() ? job->job.name() : "";
+  };
+  const auto take = [&] {
+    const auto job = store_->Claim("worker", clock_.WallMicros() + 60'000'000, {});
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job.ok() && job->has_value() ? **job : StoredJob{};
+  };
+  const std::string first = submit("alice", "key");
+  const std::string twin = submit("bob", "key");
+  EXPECT_EQ(store_->Events(first, 0, 9)->size(), 1u);
+  EXPECT_EQ(store_->Events(twin, 1, 9)->at(0).warning(),
+            "the same search is in flight; the job waits, and gets its plan");
+  const std::string other = submit("bob", "other key");
+  const std::string keyless = submit("bob", "");
+  const StoredJob working = take();
+  EXPECT_EQ(working.job.name(), first);
+  EXPECT_EQ(take().job.name(), other) << "the older one waits for its twin";
+  EXPECT_EQ(take().job.name(), keyless);
+  EXPECT_EQ(take().job.name(), "");
+  Outcome outcome = Succeeded(1);
+  outcome.work_key = "key";
+  ASSERT_TRUE(store_->Finish(first, working.fence, outcome).ok());
+  EXPECT_EQ(store_->FindPlan("key")->value().name(), PlanOf(1).name())
+      << "in one transaction with the end of the job";
+  EXPECT_EQ(take().job.name(), twin);
+}
+
+TEST_P(JobStoreConformance, ATwinThatWasCancelledLeavesTheSearchToTheOther) {
+  const auto submit = [&](const std::string& client) {
+    return store_->Submit(SpecOf(1), client, "", 0, {.work_key = "key"})->job.name();
+  };
+  submit("alice");
+  const std::string twin = submit("bob");
+  const StoredJob working = Claim();
+  ASSERT_TRUE(store_->CancelJob(working.job.name()).ok());
+  EXPECT_FALSE(store_->Claim("worker", 1, {})->has_value()) << "it may still bring a plan";
+  Outcome outcome;
+  outcome.state = v1::JOB_STATE_CANCELLED;
+  ASSERT_TRUE(store_->Finish(working.job.name(), working.fence, outcome).ok());
+  EXPECT_EQ(Claim().job.name(), twin);
+}
+
+TEST_P(JobStoreConformance, TracesStayWithTheirJobs) {
+  const std::string trace = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01";
+  ASSERT_TRUE(store_->Submit(SpecOf(1), "alice", "", 0, {.trace_parent = trace}).ok());
+  EXPECT_EQ(Claim().trace_parent, trace);
+}
+
+TEST_P(JobStoreConformance, QueuePositionsAreTheOrderOfClaims) {
+  for (int i = 0; i < 30; ++i) {
+    v1::JobSpec spec = SpecOf(1);
+    spec.mutable_optimize()->mutable_budget()->mutable_time()->set_seconds(1 + i * 37 % 11);
+    ASSERT_TRUE(store_->Submit(spec, Cat("client", i * i % 5), "", i % 3, {}).ok());
+    if (i % 7 == 6) Claim();
+  }
+  std::vector<StoredJob> waiting =
+      store_->ListJobs({.states = {v1::JOB_STATE_PENDING}, .client = ""}, 100, "")->items;
+  ASSERT_EQ(waiting.size(), 26u);
+  std::sort(waiting.begin(), waiting.end(), [](const StoredJob& a, const StoredJob& b) {
+    return a.job.queue_position() < b.job.queue_position();
+  });
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    EXPECT_EQ(waiting[i].job.queue_position(), static_cast<int>(i));
+    EXPECT_EQ(Claim().job.name(), waiting[i].job.name()) << "position " << i;
+  }
 }
 
 TEST_P(JobStoreConformance, WorkersTakeWhatTheyHaveTheDeviceFor) {
@@ -33,7 +166,7 @@ TEST_P(JobStoreConformance, WorkersTakeWhatTheyHaveTheDeviceFor) {
     return *job;
   };
   const auto take = [&](const std::vector<std::string>& devices) {
-    const auto job = store_->Claim("worker", clock_.WallMicros() + 60'000'000, devices);
+    const auto job = store_->Claim("worker", clock_.WallMicros() + 60'000'000, {devices});
     EXPECT_TRUE(job.ok()) << job.status();
     return job.ok() && job->has_value() ? (*job)->job.name() : "";
   };
@@ -69,15 +202,15 @@ TEST_P(JobStoreConformance, RebindsGoWhereTheirPlanCanBeGated) {
   };
   const StoredJob gpu = rebind_of("cuda", false);
   EXPECT_EQ(gpu.device, "cuda");
-  EXPECT_FALSE(
-      store_->Claim("worker", clock_.WallMicros() + 60'000'000, {"cpu", "cuda:sm_90"})->has_value())
+  EXPECT_FALSE(store_->Claim("worker", clock_.WallMicros() + 60'000'000, {{"cpu", "cuda:sm_90"}})
+                   ->has_value())
       << "it has no GPU";
   const StoredJob predicted = rebind_of("cuda", true);
   const StoredJob cpu = rebind_of("cpu", false);
   EXPECT_EQ(*store_->CountPendingByDevice(),
             (std::map<std::string, int64_t>{{"cpu", 1}, {"cuda", 1}, {"cuda:sm_90", 1}}));
   const auto take = [&](const std::vector<std::string>& devices) {
-    const auto job = store_->Claim("worker", clock_.WallMicros() + 60'000'000, devices);
+    const auto job = store_->Claim("worker", clock_.WallMicros() + 60'000'000, {devices});
     return job.ok() && job->has_value() ? **job : StoredJob{};
   };
   const StoredJob first = take({"cpu", "cuda:sm_90"});

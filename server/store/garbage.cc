@@ -55,6 +55,13 @@ absl::StatusOr<GarbageReport> CollectGarbage(JobStore& jobs, BlobStore& blobs,
   MENDEL_ASSIGN_OR_RETURN(
       report.bytes,
       Sweep(blobs, referenced, now_micros - policy.retain_blobs_micros, policy.dry_run));
+  if (!policy.dry_run) {
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<BlobEntry> left, blobs.List());
+    std::set<std::string> stored;
+    for (const BlobEntry& entry : left) stored.insert(entry.blob.sha256);
+    MENDEL_RETURN_IF_ERROR(
+        jobs.ForgetUploadsBefore(now_micros - policy.retain_blobs_micros, stored));
+  }
   const bool full =
       policy.target_bytes > 0 && report.bytes_before - report.bytes > policy.target_bytes;
   if (!full || policy.retain_blobs_micros <= kLeastMicros) return report;

@@ -1,9 +1,7 @@
 #include "server/store/job_row.h"
 
-#include <algorithm>
-#include <map>
-
 #include "base/status.h"
+#include "server/store/sql_turns.h"
 #include "server/store/utf8.h"
 
 namespace mendel::server {
@@ -30,7 +28,7 @@ std::string DeviceOfColumn(const std::string& column) { return column.empty() ? 
 
 std::string JobColumns() {
   return "job.id, job.request_id, job.lease_owner, job.lease_until, job.fence, job.body, "
-         "job.device";
+         "job.device, job.trace";
 }
 
 absl::StatusOr<JobRow> ReadJob(const SqlRow& row) {
@@ -41,6 +39,7 @@ absl::StatusOr<JobRow> ReadJob(const SqlRow& row) {
   job.stored.lease_until_micros = row.Int(3);
   job.stored.fence = row.Int(4);
   job.stored.device = DeviceOfColumn(row.Bytes(6));
+  job.stored.trace_parent = row.Bytes(7);
   if (!job.stored.job.ParseFromString(row.Bytes(5)))
     return absl::DataLossError(Cat("job ", job.id, " cannot be read"));
   return job;
@@ -103,6 +102,7 @@ absl::Status AddEvent(SqlConnection& sql, JobRow& row, v1::JobEvent event, int64
 
 absl::Status ChangeState(SqlConnection& sql, JobRow& row, v1::JobState state, int64_t now_micros) {
   v1::Job& job = row.stored.job;
+  if (state == v1::JOB_STATE_PENDING) MENDEL_RETURN_IF_ERROR(EnterQueue(sql, job.client()));
   job.set_state(state);
   if (state == v1::JOB_STATE_RUNNING && !job.has_start_time())
     *job.mutable_start_time() = ToTimestamp(now_micros);
@@ -115,37 +115,6 @@ absl::Status ChangeState(SqlConnection& sql, JobRow& row, v1::JobState state, in
   event.set_state(state);
   MENDEL_RETURN_IF_ERROR(AddEvent(sql, row, std::move(event), now_micros));
   return SaveJob(sql, row);
-}
-
-absl::Status FillQueuePositions(SqlConnection& sql, std::vector<JobRow>& rows) {
-  std::map<int64_t, v1::Job*> wanted;
-  for (JobRow& row : rows) {
-    if (row.stored.job.state() == v1::JOB_STATE_PENDING) wanted[row.id] = &row.stored.job;
-  }
-  if (wanted.empty()) return absl::OkStatus();
-  MENDEL_ASSIGN_OR_RETURN(
-      const SqlRows queue,
-      sql.Run("SELECT id, client FROM job WHERE state = ?1 ORDER BY client, priority DESC, id",
-              {int64_t{v1::JOB_STATE_PENDING}}));
-  // Workers serve clients in turn: before a client's r-th job come r jobs of every other client
-  // that has as many.
-  std::vector<std::pair<int64_t, int64_t>> ranks;  // id, rank
-  std::vector<int64_t> lengths;
-  for (size_t i = 0, rank = 0; i < queue.size(); ++i, ++rank) {
-    if (i > 0 && queue[i].Bytes(1) != queue[i - 1].Bytes(1)) {
-      lengths.push_back(static_cast<int64_t>(rank));
-      rank = 0;
-    }
-    if (wanted.contains(queue[i].Int(0)))
-      ranks.emplace_back(queue[i].Int(0), static_cast<int64_t>(rank));
-    if (i + 1 == queue.size()) lengths.push_back(static_cast<int64_t>(rank) + 1);
-  }
-  for (const auto& [id, rank] : ranks) {
-    int64_t before = 0;
-    for (const int64_t length : lengths) before += std::min(length, rank);
-    wanted[id]->set_queue_position(static_cast<int32_t>(before));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace mendel::server

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -45,8 +44,6 @@ bool HasEnded(v1::JobState state);
 /// A worker has it.
 bool IsLeased(v1::JobState state);
 google::protobuf::Timestamp ToTimestamp(int64_t micros);
-/// Fills `queue_position` of the PENDING ones.
-absl::Status FillQueuePositions(SqlConnection& sql, std::vector<JobRow>& rows);
 
 }  // namespace mendel::server
 

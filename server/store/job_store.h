@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,10 +32,15 @@ namespace mendel::server {
 /// Payload of the ResourceExhausted of a full queue; a full disk has none.
 inline constexpr char kQueueFull[] = "mendel/queue-full";
 
-/// Limits that Submit checks in the transaction that adds the job. 0: none.
-struct QueueLimits {
+/// Payload of the ResourceExhausted of a client whose uploads fill its quota.
+inline constexpr char kQuotaFull[] = "mendel/quota-full";
+
+/// Limits that Submit checks in the transaction that adds the job (0: none), and facts about it.
+struct SubmitOptions {
   int64_t pending_total = 0;
   int64_t pending_per_client = 0;
+  std::string work_key = {};      ///< server/jobs/work_key.h; empty: the job has no twins
+  std::string trace_parent = {};  ///< server/trace_parent.h; empty: none
 };
 
 /// A job as stored. `job.queue_position` is filled by Get and List for PENDING jobs; `job.client`
@@ -44,10 +50,17 @@ struct StoredJob {
   std::string request_id;
   /// The device that the job's worker must have (server/store/spec_names.h); "cpu" by default.
   std::string device;
+  std::string trace_parent;  ///< of the call that submitted it
   /// Set while a worker has the lease.
   std::string lease_owner;
   int64_t lease_until_micros = 0;
   int64_t fence = 0;
+};
+
+/// The jobs that a worker may take.
+struct ClaimFilter {
+  std::vector<std::string> devices = {};  ///< of the worker; server/store/spec_names.h
+  int64_t running_per_client = 0;  ///< clients with so many jobs in work must wait; 0: no bound
 };
 
 struct JobFilter {
@@ -69,6 +82,8 @@ struct Outcome {
   google::rpc::Status error;                  ///< FAILED
   std::optional<v1::Plan> plan;               ///< stored with the outcome, in one transaction
   std::optional<v1::Verdict> verdict;
+  std::string work_key =
+      {};              ///< the plan answers this work from now on (RememberPlan); empty: none
   std::string bundle;  ///< `blobs/{sha256}/{size}` or empty
 };
 
@@ -83,7 +98,7 @@ class JobStore {
   /// (Claim).
   virtual absl::StatusOr<StoredJob> Submit(const v1::JobSpec& spec, const std::string& client,
                                            const std::string& request_id, int32_t priority,
-                                           const QueueLimits& limits) = 0;
+                                           const SubmitOptions& options) = 0;
   /// The operation (`jobs/...`, `plans/...`) of this client's request with this id, or nullopt;
   /// AlreadyExists when it had another spec. An empty id is always unknown.
   virtual absl::StatusOr<std::optional<std::string>> FindRequest(const std::string& client,
@@ -109,12 +124,13 @@ class JobStore {
                                                            int limit) = 0;
 
   /// The next job for a worker, RUNNING and leased until `lease_until_micros`; nullopt when there
-  /// is none. Fair between clients: the client with the fewest leased jobs first, then the highest
-  /// priority, then the oldest. Counts an attempt. Jobs for a device (server/store/spec_names.h)
-  /// that is not among `devices` stay in the queue.
-  virtual absl::StatusOr<std::optional<StoredJob>> Claim(
-      const std::string& owner, int64_t lease_until_micros,
-      const std::vector<std::string>& devices) = 0;
+  /// is none. Fair between clients by the seconds that their jobs request (sql_turns.h); within a
+  /// client the highest priority comes first, then the oldest. Counts an attempt. What the filter
+  /// leaves out stays in the queue, and so does a job whose twin (of the same work key) has a
+  /// worker: the twin's plan will answer it.
+  virtual absl::StatusOr<std::optional<StoredJob>> Claim(const std::string& owner,
+                                                         int64_t lease_until_micros,
+                                                         const ClaimFilter& filter) = 0;
   /// Aborted when the fence is not the job's or the lease was lost. Returns the state (RUNNING or
   /// CANCELLING).
   virtual absl::StatusOr<v1::JobState> Renew(const std::string& name, int64_t fence,
@@ -155,6 +171,16 @@ class JobStore {
   /// server/jobs/work_key.h.
   virtual absl::StatusOr<std::optional<v1::Plan>> FindPlan(const std::string& work_key) = 0;
   virtual absl::Status RememberPlan(const std::string& work_key, const std::string& plan) = 0;
+
+  /// Counts an uploaded file towards its client's quota of `limit` bytes; once only, as long as it
+  /// is charged. ResourceExhausted with payload kQuotaFull where it does not fit.
+  virtual absl::Status ChargeUpload(const std::string& client, const std::string& sha256,
+                                    int64_t bytes, int64_t limit) = 0;
+  /// An upload that came to nothing is not counted.
+  virtual absl::Status ForgetUpload(const std::string& client, const std::string& sha256) = 0;
+  /// Forgets uploads that were charged before this time and whose file (`stored`: digests) is gone.
+  virtual absl::Status ForgetUploadsBefore(int64_t wall_micros,
+                                           const std::set<std::string>& stored) = 0;
 
   /// Every blob that a model, plan or bundle names (64 hexadecimal digits each); garbage collection
   /// keeps these.

@@ -60,6 +60,16 @@ absl::StatusOr<v1::Plan> LoadPlan(SqlConnection& sql, const std::string& name) {
   return ParseBody<v1::Plan>(rows.front().Bytes(0), name);
 }
 
+absl::Status RememberWork(SqlConnection& sql, const std::string& work_key,
+                          const std::string& plan) {
+  return sql
+      .Run(
+          "INSERT INTO work (work_key, plan) VALUES (?1, ?2) ON CONFLICT (work_key) DO UPDATE SET "
+          "plan = excluded.plan",
+          {work_key, plan})
+      .status();
+}
+
 absl::StatusOr<v1::Plan> PutPlan(SqlConnection& sql, v1::Plan plan, int64_t now_micros) {
   if (!plan.has_create_time()) *plan.mutable_create_time() = ToTimestamp(now_micros);
   if (!v1::Plan().ParseFromString(plan.SerializeAsString()))
@@ -175,12 +185,7 @@ absl::StatusOr<std::optional<v1::Plan>> SqlStore::FindPlan(const std::string& wo
 absl::Status SqlStore::RememberPlan(const std::string& work_key, const std::string& plan) {
   return database_->Write([&](SqlConnection& sql) -> absl::Status {
     MENDEL_RETURN_IF_ERROR(LoadPlan(sql, plan).status());
-    return sql
-        .Run(
-            "INSERT INTO work (work_key, plan) VALUES (?1, ?2) ON CONFLICT (work_key) DO UPDATE "
-            "SET plan = excluded.plan",
-            {work_key, plan})
-        .status();
+    return RememberWork(sql, work_key, plan);
   });
 }
 

@@ -15,6 +15,8 @@ namespace mendel::server {
 absl::StatusOr<v1::Plan> LoadPlan(SqlConnection& sql, const std::string& name);
 /// Stores a plan, or returns the one of this name.
 absl::StatusOr<v1::Plan> PutPlan(SqlConnection& sql, v1::Plan plan, int64_t now_micros);
+/// JobStore::RememberPlan.
+absl::Status RememberWork(SqlConnection& sql, const std::string& work_key, const std::string& plan);
 /// Parses a message of a row; DataLoss names what is damaged.
 template <class Message>
 absl::StatusOr<Message> ParseBody(const std::string& bytes, const std::string& what) {

@@ -7,6 +7,7 @@
 #include "server/store/job_row.h"
 #include "server/store/sql_catalog.h"
 #include "server/store/sql_store.h"
+#include "server/store/sql_turns.h"
 
 namespace mendel::server {
 namespace {
@@ -54,16 +55,16 @@ bool MayFollow(v1::JobState from, v1::JobState to) {
 void CheckColumns(const SqlRow& row, const JobRow& loaded, Violations& violations) {
   const StoredJob& stored = loaded.stored;
   const v1::Job& job = stored.job;
-  const std::string& name = row.Bytes(7);
+  const std::string& name = row.Bytes(8);
   const auto demand = [&](bool holds, const char* what) {
     if (!holds) violations.push_back(Cat(name, ": ", what));
   };
-  demand(job.name() == name && job.client() == row.Bytes(8) && job.state() == row.Int(9) &&
-             job.priority() == row.Int(10),
+  demand(job.name() == name && job.client() == row.Bytes(9) && job.state() == row.Int(10) &&
+             job.priority() == row.Int(11),
          "the columns disagree with the message");
   demand(IsLeased(job.state()) == !stored.lease_owner.empty(),
          "a worker holds it although it is not running, or none although it is");
-  demand(HasEnded(job.state()) == (row.Int(11) != 0) && HasEnded(job.state()) == job.has_end_time(),
+  demand(HasEnded(job.state()) == (row.Int(12) != 0) && HasEnded(job.state()) == job.has_end_time(),
          "its end time disagrees with its state");
   demand((job.state() == v1::JOB_STATE_FAILED) == job.has_error(),
          "it failed without an error, or has one without having failed");
@@ -179,6 +180,7 @@ absl::StatusOr<int64_t> SqlStore::DeleteEndedBefore(int64_t wall_micros) {
         const SqlRows rows,
         sql.Run("DELETE FROM job WHERE ended <> 0 AND ended < ?1 RETURNING id", {wall_micros}));
     deleted = static_cast<int64_t>(rows.size());
+    MENDEL_RETURN_IF_ERROR(ForgetIdleClients(sql));
     return sql.Run("DELETE FROM request WHERE answered < ?1", {wall_micros}).status();
   }));
   return deleted;

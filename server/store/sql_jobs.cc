@@ -10,6 +10,7 @@
 #include "server/store/spec_names.h"
 #include "server/store/sql_catalog.h"
 #include "server/store/sql_store.h"
+#include "server/store/sql_turns.h"
 
 namespace mendel::server {
 namespace {
@@ -29,7 +30,8 @@ absl::Status QueueFull(const std::string& message) {
   return status;
 }
 
-absl::Status CheckLimits(SqlConnection& sql, const std::string& client, const QueueLimits& limits) {
+absl::Status CheckLimits(SqlConnection& sql, const std::string& client,
+                         const SubmitOptions& limits) {
   const int64_t pending = v1::JOB_STATE_PENDING;
   MENDEL_ASSIGN_OR_RETURN(const SqlRows total,
                           sql.Run("SELECT COUNT(*) FROM job WHERE state = ?1", {pending}));
@@ -52,21 +54,30 @@ absl::StatusOr<std::string> NeededDevice(SqlConnection& sql, const v1::JobSpec& 
   return RebindDeviceOf(plan);
 }
 
-absl::StatusOr<JobRow> Insert(SqlConnection& sql, StoredJob stored, int64_t now) {
+absl::StatusOr<JobRow> Insert(SqlConnection& sql, StoredJob stored, const std::string& work_key,
+                              int64_t now) {
   stored.job.set_state(v1::JOB_STATE_PENDING);
   *stored.job.mutable_create_time() = ToTimestamp(now);
   JobRow row{0, std::move(stored)};
   MENDEL_ASSIGN_OR_RETURN(const std::string device, NeededDevice(sql, row.stored.job.spec()));
   row.stored.device = DeviceOfColumn(device);
-  MENDEL_ASSIGN_OR_RETURN(const SqlRows rows,
-                          sql.Run("INSERT INTO job (name, client, request_id, state, priority, "
-                                  "lease_owner, lease_until, fence, ended, body, device) "
-                                  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?6, ?7) RETURNING id",
-                                  {row.stored.job.name(), row.stored.job.client(),
-                                   row.stored.request_id, int64_t{v1::JOB_STATE_PENDING},
-                                   int64_t{row.stored.job.priority()}, std::string(), device}));
+  MENDEL_RETURN_IF_ERROR(EnterQueue(sql, row.stored.job.client()));
+  MENDEL_ASSIGN_OR_RETURN(
+      const SqlRows rows,
+      sql.Run("INSERT INTO job (name, client, request_id, state, priority, "
+              "lease_owner, lease_until, fence, ended, body, device, cost, work_key, trace) "
+              "VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?6, ?7, ?8, ?9, ?10) RETURNING id",
+              {row.stored.job.name(), row.stored.job.client(), row.stored.request_id,
+               int64_t{v1::JOB_STATE_PENDING}, int64_t{row.stored.job.priority()}, std::string(),
+               device, CostOf(row.stored.job.spec()), work_key, row.stored.trace_parent}));
   row.id = rows.front().Int(0);
   MENDEL_RETURN_IF_ERROR(ChangeState(sql, row, v1::JOB_STATE_PENDING, now));
+  MENDEL_ASSIGN_OR_RETURN(const bool twin, HasTwinInFlight(sql, row.id, work_key));
+  if (!twin) return row;
+  v1::JobEvent event;
+  event.set_warning("the same search is in flight; the job waits, and gets its plan");
+  MENDEL_RETURN_IF_ERROR(AddEvent(sql, row, std::move(event), now));
+  MENDEL_RETURN_IF_ERROR(SaveJob(sql, row));
   return row;
 }
 
@@ -99,7 +110,7 @@ std::string ListingName(const JobFilter& filter, int64_t mask) {
 
 absl::StatusOr<StoredJob> SqlStore::Submit(const v1::JobSpec& spec, const std::string& client,
                                            const std::string& request_id, int32_t priority,
-                                           const QueueLimits& limits) {
+                                           const SubmitOptions& options) {
   StoredJob result;
   MENDEL_RETURN_IF_ERROR(database_->Write([&](SqlConnection& sql) -> absl::Status {
     // Limits are counted: two concurrent submissions must not both be the last that fits.
@@ -120,14 +131,16 @@ absl::StatusOr<StoredJob> SqlStore::Submit(const v1::JobSpec& spec, const std::s
       }
     }
     MENDEL_RETURN_IF_ERROR(CheckRequest(sql, client, request_id, spec));
-    MENDEL_RETURN_IF_ERROR(CheckLimits(sql, client, limits));
+    MENDEL_RETURN_IF_ERROR(CheckLimits(sql, client, options));
     StoredJob stored;
     stored.request_id = request_id;
+    stored.trace_parent = options.trace_parent;
     stored.job.set_name(NewJobName());
     *stored.job.mutable_spec() = spec;
     stored.job.set_client(client);
     stored.job.set_priority(priority);
-    MENDEL_ASSIGN_OR_RETURN(JobRow row, Insert(sql, std::move(stored), clock_.WallMicros()));
+    MENDEL_ASSIGN_OR_RETURN(JobRow row,
+                            Insert(sql, std::move(stored), options.work_key, clock_.WallMicros()));
     MENDEL_ASSIGN_OR_RETURN(result, WithPosition(sql, std::move(row)));
     return absl::OkStatus();
   }));

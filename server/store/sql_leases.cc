@@ -7,6 +7,7 @@
 #include "server/store/job_row.h"
 #include "server/store/sql_catalog.h"
 #include "server/store/sql_store.h"
+#include "server/store/sql_turns.h"
 #include "server/store/utf8.h"
 
 namespace mendel::server {
@@ -42,60 +43,36 @@ absl::Status ExpireOne(SqlConnection& sql, JobRow& row, int64_t now_micros, int 
   return ChangeState(sql, row, v1::JOB_STATE_FAILED, now_micros);
 }
 
-/// PENDING jobs that a worker with these devices can run; the state and the devices are added to
-/// `values`.
-std::string Takeable(const std::vector<std::string>& devices, std::vector<SqlValue>& values) {
-  values.emplace_back(int64_t{v1::JOB_STATE_PENDING});
-  std::string condition = Cat("job.state = ?", values.size(), " AND (length(job.device) = 0");
-  for (const std::string& device : devices) {
-    values.emplace_back(device);
-    condition += Cat(" OR job.device = ?", values.size());
-  }
-  return condition + ")";
-}
-
 }  // namespace
 
 absl::StatusOr<std::optional<StoredJob>> SqlStore::Claim(const std::string& owner,
                                                          int64_t lease_until_micros,
-                                                         const std::vector<std::string>& devices) {
+                                                         const ClaimFilter& filter) {
   if (owner.empty()) return InvalidInput("a lease needs an owner");
-  // Two concurrent claims may both count before either takes a job: claims are fair except for jobs
-  // claimed in the same moment.
-  std::vector<SqlValue> values = {int64_t{v1::JOB_STATE_RUNNING},
-                                  int64_t{v1::JOB_STATE_CANCELLING}};
-  const std::string query =
-      Cat("SELECT ", JobColumns(),
-          " FROM job LEFT JOIN (SELECT client, COUNT(*) AS leased FROM job WHERE state IN (?1, ?2) "
-          "GROUP BY "
-          "client) AS held ON held.client = job.client WHERE ",
-          Takeable(devices, values),
-          " ORDER BY COALESCE(held.leased, 0), job.priority DESC, job.id LIMIT 1{skip}");
   std::optional<StoredJob> result;
   // A plain read comes first: a transaction that takes nothing would still notify all, also the
   // idle workers, of a change.
   bool some = false;
   MENDEL_RETURN_IF_ERROR(database_->Read([&](SqlConnection& sql) -> absl::Status {
-    std::vector<SqlValue> wanted;
-    const std::string condition = Takeable(devices, wanted);
+    std::vector<SqlValue> values;
+    const std::string condition = Takeable(filter, values);
     MENDEL_ASSIGN_OR_RETURN(
         const SqlRows rows,
-        sql.Run(Cat("SELECT 1 FROM job WHERE ", condition, " LIMIT 1"), wanted));
+        sql.Run(Cat("SELECT 1 FROM job WHERE ", condition, " LIMIT 1"), values));
     some = !rows.empty();
     return absl::OkStatus();
   }));
   if (!some) return result;
   MENDEL_RETURN_IF_ERROR(database_->Write([&](SqlConnection& sql) -> absl::Status {
     result.reset();
-    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(query, values));
-    if (rows.empty()) return absl::OkStatus();
-    MENDEL_ASSIGN_OR_RETURN(JobRow row, ReadJob(rows.front()));
-    ++row.stored.fence;
-    row.stored.lease_owner = owner;
-    row.stored.lease_until_micros = lease_until_micros;
-    row.stored.job.set_attempts(row.stored.job.attempts() + 1);
-    MENDEL_RETURN_IF_ERROR(ChangeState(sql, row, v1::JOB_STATE_RUNNING, clock_.WallMicros()));
-    result = std::move(row.stored);
+    MENDEL_ASSIGN_OR_RETURN(std::optional<JobRow> row, TakeTurn(sql, filter));
+    if (!row) return absl::OkStatus();
+    ++row->stored.fence;
+    row->stored.lease_owner = owner;
+    row->stored.lease_until_micros = lease_until_micros;
+    row->stored.job.set_attempts(row->stored.job.attempts() + 1);
+    MENDEL_RETURN_IF_ERROR(ChangeState(sql, *row, v1::JOB_STATE_RUNNING, clock_.WallMicros()));
+    result = std::move(row->stored);
     return absl::OkStatus();
   }));
   return result;
@@ -141,6 +118,8 @@ absl::Status SqlStore::Finish(const std::string& name, int64_t fence, const Outc
       if (plan.job().empty()) plan.set_job(name);
       MENDEL_ASSIGN_OR_RETURN(plan, PutPlan(sql, std::move(plan), now));
       job.set_plan(plan.name());
+      if (!outcome.work_key.empty())
+        MENDEL_RETURN_IF_ERROR(RememberWork(sql, outcome.work_key, plan.name()));
     }
     if (outcome.verdict.has_value()) *job.mutable_verdict() = *outcome.verdict;
     if (outcome.state == v1::JOB_STATE_FAILED) {

@@ -41,6 +41,19 @@ const std::vector<std::vector<std::string>>& SchemaSteps() {
           // The device that a job's worker must have; empty: any worker will do.
           "ALTER TABLE job ADD COLUMN device {blob} NOT NULL DEFAULT ''",
       },
+      {
+          // Turns of clients (sql_turns.h). `cost`: seconds that the job's spec requests.
+          "ALTER TABLE job ADD COLUMN cost BIGINT NOT NULL DEFAULT 60",
+          // Jobs of one key are one search; see Claim.
+          "ALTER TABLE job ADD COLUMN work_key {blob} NOT NULL DEFAULT ''",
+          "CREATE INDEX job_work ON job (work_key, state) WHERE length(work_key) > 0",
+          "ALTER TABLE job ADD COLUMN trace {blob} NOT NULL DEFAULT ''",
+          "CREATE TABLE turn (client {blob} PRIMARY KEY, spent BIGINT NOT NULL, served BIGINT NOT "
+          "NULL)",
+          // Uploaded files by client (sql_uploads.cc), where there is a quota.
+          "CREATE TABLE upload (client {blob} NOT NULL, sha256 {blob} NOT NULL, bytes BIGINT NOT "
+          "NULL, charged BIGINT NOT NULL, PRIMARY KEY (client, sha256))",
+      },
   };
   return *steps;
 }

@@ -1,11 +1,13 @@
 // JobStore over an SQL database: each call is one transaction. Its parts by subject: sql_jobs.cc,
-// sql_requests.cc, sql_leases.cc, sql_catalog.cc, sql_check.cc; the tables are in sql_schema.cc.
+// sql_requests.cc, sql_leases.cc, sql_turns.cc, sql_uploads.cc, sql_catalog.cc, sql_check.cc; the
+// tables are in sql_schema.cc.
 #ifndef MENDEL_SERVER_STORE_SQL_STORE_H_
 #define MENDEL_SERVER_STORE_SQL_STORE_H_
 
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +26,7 @@ class SqlStore final : public JobStore {
 
   absl::StatusOr<StoredJob> Submit(const v1::JobSpec& spec, const std::string& client,
                                    const std::string& request_id, int32_t priority,
-                                   const QueueLimits& limits) override;
+                                   const SubmitOptions& options) override;
   absl::StatusOr<std::optional<std::string>> FindRequest(const std::string& client,
                                                          const std::string& request_id,
                                                          const v1::JobSpec& spec) override;
@@ -42,7 +44,7 @@ class SqlStore final : public JobStore {
 
   absl::StatusOr<std::optional<StoredJob>> Claim(const std::string& owner,
                                                  int64_t lease_until_micros,
-                                                 const std::vector<std::string>& devices) override;
+                                                 const ClaimFilter& filter) override;
   absl::StatusOr<v1::JobState> Renew(const std::string& name, int64_t fence,
                                      int64_t lease_until_micros) override;
   absl::Status AppendEvent(const std::string& name, int64_t fence, v1::JobEvent event) override;
@@ -66,6 +68,12 @@ class SqlStore final : public JobStore {
   absl::Status DeletePlan(const std::string& name) override;
   absl::StatusOr<std::optional<v1::Plan>> FindPlan(const std::string& work_key) override;
   absl::Status RememberPlan(const std::string& work_key, const std::string& plan) override;
+
+  absl::Status ChargeUpload(const std::string& client, const std::string& sha256, int64_t bytes,
+                            int64_t limit) override;
+  absl::Status ForgetUpload(const std::string& client, const std::string& sha256) override;
+  absl::Status ForgetUploadsBefore(int64_t wall_micros,
+                                   const std::set<std::string>& stored) override;
 
   absl::StatusOr<std::vector<std::string>> ReferencedBlobs() override;
   absl::StatusOr<int64_t> DeleteEndedBefore(int64_t wall_micros) override;

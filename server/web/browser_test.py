@@ -217,6 +217,10 @@ def main():
             check_keyboard(browser, server)
             browser.open(server.url + "#/")
             browser.wait("document.querySelectorAll('#rows tr').length === 3")
+            cells = browser.value("[...document.querySelectorAll('#rows tr')].map((row) => [...row.cells].map((cell) => cell.textContent))")
+            row = next(row for row in cells if made[5:13] == row[0])
+            check(row[1] == hostile, f"the list names the model: {row}")
+            check(row[4].endswith("x") and row[5].endswith(" s"), f"the list shows speed-up and duration: {row}")
             check_phone_and_colors(browser, "the list")
             check(browser.value("document.title") != "owned", "no name was run")
             outside = [url for url in browser.requests if not url.startswith((server.url, "about:", "blob:"))]

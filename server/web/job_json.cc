@@ -30,13 +30,22 @@ void Shorten(v1::Job& job) {
   if (job.has_error()) job.mutable_error()->clear_details();
 }
 
-/// Models may have been deleted since.
-std::string FilesJson(Environment& env, const v1::JobSpec& spec) {
-  nlohmann::json files = nlohmann::json::object();
+/// Adds the main files of the spec's models. Models may have been deleted since.
+void AddFiles(Environment& env, const v1::JobSpec& spec, nlohmann::json& files) {
   for (const std::string& name : ModelsOf(spec)) {
+    if (files.contains(name)) continue;
     if (const auto model = env.jobs.GetModel(name); model.ok()) files[name] = model->main_file();
   }
-  return files.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string TextOf(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string FilesJson(Environment& env, const v1::JobSpec& spec) {
+  nlohmann::json files = nlohmann::json::object();
+  AddFiles(env, spec, files);
+  return TextOf(files);
 }
 
 }  // namespace
@@ -45,8 +54,18 @@ absl::StatusOr<std::string> JobListJson(Environment& env, const Caller& caller,
                                         const v1::ListJobsRequest& request) {
   v1::ListJobsResponse response;
   MENDEL_RETURN_IF_ERROR(handlers::ListJobs(env, caller, request, response));
-  for (v1::Job& job : *response.mutable_jobs()) Shorten(job);
-  return MessageJson(response);
+  nlohmann::json files = nlohmann::json::object();
+  nlohmann::json speedups = nlohmann::json::object();
+  for (v1::Job& job : *response.mutable_jobs()) {
+    Shorten(job);
+    AddFiles(env, job.spec(), files);
+    if (job.plan().empty()) continue;
+    if (const auto plan = env.jobs.GetPlan(job.plan()); plan.ok())
+      speedups[plan->name()] = plan->speedup();
+  }
+  MENDEL_ASSIGN_OR_RETURN(const std::string list, MessageJson(response));
+  return Cat("{\"files\":", TextOf(files), ",\"speedups\":", TextOf(speedups),
+             list == "{}" ? "" : ",", std::string_view(list).substr(1));
 }
 
 absl::StatusOr<std::string> JobJson(Environment& env, const Caller& caller, const std::string& name,

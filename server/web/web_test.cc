@@ -223,8 +223,13 @@ TEST(Web, JobsInPagesAndEventsInSteps) {
   }
   EXPECT_TRUE(left.empty());
   EXPECT_EQ(JsonOf(Get(page, "/api/jobs?state=JOB_STATE_PENDING"))["jobs"].size(), 4u);
-  const json done = JsonOf(Get(page, "/api/jobs?state=JOB_STATE_SUCCEEDED"))["jobs"];
+  const json list = JsonOf(Get(page, "/api/jobs?state=JOB_STATE_SUCCEEDED"));
+  const json done = list["jobs"];
   ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(list["files"][model], "model.onnx");
+  EXPECT_TRUE(list["speedups"].contains(done[0]["plan"].get<std::string>())) << list;
+  const json none = JsonOf(Get(page, "/api/jobs?state=JOB_STATE_FAILED"));
+  EXPECT_EQ(none["files"], json::object());
   const std::string name = done[0]["name"];
   int64_t after = 0, events = 0;
   for (json answer;; events += static_cast<int64_t>(answer["events"].size())) {

@@ -139,18 +139,37 @@ function progressText(job) {
   return `${progress.phase || ""}${progress.best_speedup ? `, ${decimals(progress.best_speedup, 2)}x` : ""}`;
 }
 
-function updateRow(row, job) {
+function modelsText(job, files) {
+  const spec = Object.values(job.spec || {})[0] || {};
+  return [spec.model, spec.model_a, spec.model_b].filter(Boolean).map((name) => files[name] || shortName(name)).join(", ");
+}
+
+// From the first start to the end, or until now.
+function durationText(job) {
+  if (!job.start_time) return "";
+  const end = job.end_time ? new Date(job.end_time) : new Date();
+  const seconds = Math.max(0, Math.round((end - new Date(job.start_time)) / 1000));
+  return seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
+}
+
+function resultText(job, speedups) {
+  const speedup = speedups[job.plan];
+  return speedup ? `${decimals(speedup, 2)}x` : progressText(job);
+}
+
+function updateRow(row, job, page) {
   const state = stateOf(job).toLowerCase();
-  const values = [null, workOf(job), state, progressText(job), job.client || "", timeText(job.create_time)];
+  const values = [null, modelsText(job, page.files || {}), workOf(job), state, resultText(job, page.speedups || {}), durationText(job),
+    job.client || "", timeText(job.create_time)];
   values.forEach((value, i) => { if (value !== null) setText(row.cells[i], value); });
-  row.cells[2].className = `state state-${state}`;
+  row.cells[3].className = `state state-${state}`;
 }
 
 function newRow(job) {
-  const labels = ["Job", "Work", "State", "Progress", "Client", "Submitted"];
+  const labels = ["Job", "Model", "Work", "State", "Result", "Duration", "Client", "Submitted"];
   const row = make("tr", {}, ...labels.map((label) => make("td", {"data-label": label})));
   row.dataset.name = job.name;
-  row.cells[4].className = "long";
+  row.cells[1].className = row.cells[6].className = "long";
   row.cells[0].append(make("a", {href: `#/${job.name}`, className: "name"}, shortName(job.name)));
   return row;
 }
@@ -163,7 +182,7 @@ async function listStep(current) {
   const body = byId("rows");
   const before = new Map([...body.rows].map((row) => [row.dataset.name, row]));
   const rows = jobs.map((job) => before.get(job.name) || newRow(job));
-  jobs.forEach((job, i) => updateRow(rows[i], job));
+  jobs.forEach((job, i) => updateRow(rows[i], job, page));
   if (rows.length !== body.rows.length || rows.some((row, i) => body.rows[i] !== row)) {
     const focused = document.activeElement;
     body.replaceChildren(...rows);

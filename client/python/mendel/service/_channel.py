@@ -64,7 +64,10 @@ class Channel:
     def __init__(self, address: str, *, ssl: bool, root_certificates: Optional[str], private_key: Optional[str],
                  certificate_chain: Optional[str], token: Optional[str], token_file: Optional[str], call_timeout: float):
         authorization = _authorization(address, ssl, token, token_file)
+        trace_parent = os.environ.get("TRACEPARENT", "")
         self._metadata = (("authorization", authorization),) if authorization else ()
+        if trace_parent.isascii() and trace_parent.isprintable() and trace_parent:
+            self._metadata += (("traceparent", trace_parent),)
         self._timeout = call_timeout
         if bool(private_key) != bool(certificate_chain):
             raise MendelError("INVALID_ARGUMENT", "mutual TLS takes a private key and a certificate chain")
