@@ -88,6 +88,8 @@ class Importer {
   using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
   absl::Status ImportInputs(Scope& scope);
+  /// ImportOptions::every_value.
+  void AddEveryValue(const Nodes& nodes, const std::set<std::string>& outputs, const Scope& scope);
   absl::Status DeclareInitializers(const onnx::GraphProto& graph, Scope& scope);
   absl::Status ImportNodes(const Nodes& nodes, const std::vector<bool>& needed, Scope& scope,
                            const Frame& frame);

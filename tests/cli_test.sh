@@ -121,6 +121,14 @@ expect 2 "dimension 0 of input 'x' is 4, not 2" "$mendel" run out.onnx --input x
 expect 2 'carries no certificate' "$mendel" verify bundle.plan --model out.onnx
 expect 2 "member 0 \(x:2x8\): dimension 0 of input 'x' is 4, not 2" "$mendel" rebind bundle.plan --model out.onnx -o rebound.plan
 expect 2 'a bundle of plans for several input shapes' "$mendel" verify bundle.plan out.onnx
+expect 0 '^output y +f32\[4,3\] +[0-9.e+-]+ .* -$' "$mendel" compare out.onnx --with bundle.plan --shapes x:4x8
+expect 0 '"first_beyond": null' "$mendel" compare out.onnx --with bundle.plan --shapes x:4x8 --layers --json
+expect 0 'values compared, all within tolerance$' "$mendel" compare out.onnx --with out.onnx --layers --html compared.html
+expect 0 '<h2>Values</h2>' cat compared.html
+expect 2 'must choose one: x:2x8; x:4x8; x:16x8' "$mendel" compare out.onnx --with bundle.plan
+expect 5 'no file none; --with takes a plan, an ONNX model, or the word onnxruntime' "$mendel" compare out.onnx --with none
+expect 2 "--peers measures one plan: choose one with --shapes: x:2x8; x:4x8; x:16x8" "$mendel" bench bundle.plan --peers --duration 10ms
+expect 5 'cannot run /nowhere/python.*give --python PATH' "$mendel" compare out.onnx --with onnxruntime --python /nowhere/python
 head -c 900 bundle.plan >cut.plan
 expect 2 'damaged plan' "$mendel" run cut.plan --input x=x.npy --output-dir out
 
