@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "optimizer/normalize.h"
 #include "runtime/backend.h"
+#include "runtime/backend_names.h"
 #include "runtime/cpu_topology.h"
 #include "runtime/numerics.h"
 #include "runtime/quantized.h"
@@ -18,7 +19,8 @@ absl::StatusOr<Plan> BaselinePlan(const ImportResult& model) {
   Plan plan;
   MENDEL_ASSIGN_OR_RETURN(plan.graph, Normalize(model.graph, {}, faults));
   const Backend* backend = FindBackend("cpu");
-  if (backend == nullptr) return InvalidInput("this program has no backend 'cpu'");
+  if (backend == nullptr)
+    return InvalidInput("this program has no backend 'cpu' (", BackendNames(), ")");
   plan.info.mutable_target()->set_backend("cpu");
   plan.info.mutable_target()->set_identity(backend->Identity());
   // Sessions take this number unless the caller gives another: no search has tuned it.

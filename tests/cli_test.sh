@@ -30,7 +30,11 @@ expect 0 'baseline' "$mendel" bench --help
 expect 2 'subcommand' "$mendel"
 expect 0 '^\| `dilation_stack` \| dilation and stride \| partial \| `Conv' "$mendel" rules --markdown
 expect 0 '"family": "dilation and stride"' "$mendel" rules --json
-expect 2 '' "$mendel" nonsense
+expect 2 "no command 'nonsense'; the commands are bench, .*, compare, .*, watch$" "$mendel" nonsense
+expect 2 "bench has no option '--bugdet'; its options are .*--threads, .*--duration" "$mendel" bench small.plan --bugdet=3
+expect 2 'duration' "$mendel" bench small.plan --duration
+expect 2 'symbolic' "$mendel" verify a.onnx b.onnx --weights none
+expect 2 "no rule 'none'; the rules are .*batch_to_space, " "$mendel" optimize a.onnx -o a.plan --disable none
 expect 2 '' "$mendel" run
 expect 2 '' "$mendel" run small.plan --output-dir out --threads 0
 
@@ -136,7 +140,7 @@ expect 0 '%2 = Add\(%1, %1\)' "$mendel" step deduplicate g.txt
 expect 0 '"changed": true' "$mendel" step deduplicate g.txt --json
 expect 0 '"changed": false' "$mendel" step print g.txt --json
 expect 0 'deduplicate: ' "$mendel" step --list
-expect 2 "no stage 'fold'" "$mendel" step fold g.txt
+expect 2 "no stage 'fold'; the stages are .*deduplicate, " "$mendel" step fold g.txt
 expect 2 'line 1' "$mendel" step print x.npy
 
 # Damaged plans: refused, never a crash.
