@@ -107,10 +107,14 @@ class _Compiled:
 
     def _first(self, key: Any, inputs: Sequence[Any]) -> Any:
         """PyTorch's own result, and a plan for the next time."""
+        import torch
+
         versions = [_version(value) for value in inputs]
+        copies = [value.clone() if _is_unversioned(value) and not weight else None for weight, value in zip(self._weights, inputs)]
         results = self._graph(*inputs)
         try:
-            if versions != [_version(value) for value in inputs]:
+            same = all(copy is None or torch.equal(copy, value) for copy, value in zip(copies, inputs))
+            if not same or versions != [_version(value) for value in inputs]:
                 raise _Unsuited("the graph changes one of its inputs in place")
             plan = self._make(inputs, results)
         except (_Unsuited, Error) as error:
@@ -131,6 +135,8 @@ class _Compiled:
                 raise _Unsuited(f"an input is on the device '{value.device}', and plans of this backend run on 'cpu'")
             if isinstance(value, torch.Tensor) and str(value.dtype) not in _DTYPES:
                 raise _Unsuited(f"an input has the dtype {value.dtype} (plans have {', '.join(_DTYPES)})")
+        if any(weight and _is_unversioned(value) for weight, value in zip(self._weights, inputs)):
+            raise _Unsuited("a weight was made under torch.inference_mode(), where its changes leave no mark: make the model outside")
         _check_aliases(torch, inputs, results)
         free = [k for k, weight in enumerate(self._weights) if not weight and isinstance(inputs[k], torch.Tensor)]
         session = _export(torch, _bound(torch, self._graph, inputs, free), [inputs[k] for k in free], self._budget)
@@ -169,11 +175,13 @@ def _from_numpy(torch: Any, array: Any, dtype: Any) -> Any:
     return torch.from_numpy(array.view("int16")).view(torch.bfloat16) if dtype == torch.bfloat16 else torch.from_numpy(array)
 
 
+def _is_unversioned(value: Any) -> bool:
+    """Tensors that were made under torch.inference_mode() do not count their changes."""
+    return hasattr(value, "is_inference") and bool(value.is_inference())
+
+
 def _version(value: Any) -> int:
-    try:
-        return int(getattr(value, "_version", 0))
-    except RuntimeError:  # tensors of inference mode have none
-        return 0
+    return 0 if _is_unversioned(value) else int(getattr(value, "_version", 0))
 
 
 def _check_aliases(torch: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:

@@ -31,6 +31,14 @@ class Tensor(numpy.ndarray):
     def device(self):
         return types.SimpleNamespace(type=self.place)
 
+    unversioned = False
+
+    def is_inference(self):
+        return self.unversioned
+
+    def clone(self):
+        return self.copy()
+
     def data_ptr(self):
         return self.ctypes.data
 
@@ -132,6 +140,7 @@ def fake_torch(exporter):
     torch.grad = False
     torch.is_grad_enabled = lambda: torch.grad
     torch.get_num_threads = lambda: 1
+    torch.equal = numpy.array_equal
     torch.no_grad = contextlib.nullcontext
     torch.bfloat16 = "torch.bfloat16"
     torch.from_numpy = lambda array: array.view(Tensor)
@@ -216,6 +225,22 @@ class TorchTest(unittest.TestCase):
             compiled(x, self.weight)
         numpy.testing.assert_array_equal(x, [[3, -3, 1.5]])
         self.assertIn("changes one of its inputs in place", self.messages()[0])
+
+    def test_changes_are_seen_without_versions(self):
+        def change(x, weight):
+            x += weight
+            return (2 * x).view(Tensor)
+
+        compiled = self.compiled(Graph(change), tensor([[0, 0, 0]]))
+        x = tensor([[0, 0, 0]])
+        x.unversioned = True
+        for _ in range(3):
+            compiled(x, self.weight)
+        numpy.testing.assert_array_equal(x, [[3, -3, 1.5]])
+        self.assertIn("changes one of its inputs in place", self.messages()[0])
+        self.weight.unversioned = True
+        self.run_rows(self.compiled(Graph(), x), 2)
+        self.assertIn("a weight was made under torch.inference_mode()", self.messages()[1])
 
     def test_a_view_of_an_input_stays_one(self):
         compiled = self.compiled(Graph(lambda x, weight: x), tensor([[0, 0, 0]]))
