@@ -16,6 +16,7 @@
 #include "client/bundle.h"
 #include "client/command.h"
 #include "client/exit_codes.h"
+#include "client/unknown_name.h"
 #include "client/version.h"
 
 namespace mendel {
@@ -102,6 +103,10 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (const std::string unknown = UnknownName(app, command_line); !unknown.empty()) {
+      context.Note(Cat("mendel: ", unknown));
+      return kExitBadInput;
+    }
     // Help and version are "errors" of exit code 0.
     return app.exit(error) == 0 ? kExitGood : kExitBadInput;
   }

@@ -29,6 +29,8 @@ struct ModelOptions {
   std::map<std::string, int64_t> symbol_sizes = {};
   /// ImportOptions::keep_inexact_constants; not an option.
   bool keep_inexact_constants = false;
+  /// ImportOptions::every_value; not an option.
+  bool every_value = false;
   /// The model itself, which is then not read from its path; not an option. Its external data is
   /// in the folder of the path.
   std::optional<std::string_view> bytes = {};

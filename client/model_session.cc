@@ -7,25 +7,31 @@
 #include "base/status.h"
 #include "optimizer/normalize.h"
 #include "runtime/backend.h"
+#include "runtime/backend_names.h"
+#include "runtime/cpu_topology.h"
 #include "runtime/numerics.h"
 #include "runtime/quantized.h"
 
 namespace mendel {
-namespace {
 
 absl::StatusOr<Plan> BaselinePlan(const ImportResult& model) {
   std::set<std::string> faults;
   Plan plan;
   MENDEL_ASSIGN_OR_RETURN(plan.graph, Normalize(model.graph, {}, faults));
   const Backend* backend = FindBackend("cpu");
-  if (backend == nullptr) return InvalidInput("this program has no backend 'cpu'");
+  if (backend == nullptr)
+    return InvalidInput("this program has no backend 'cpu' (", BackendNames(), ")");
   plan.info.mutable_target()->set_backend("cpu");
   plan.info.mutable_target()->set_identity(backend->Identity());
+  // Sessions take this number unless the caller gives another: no search has tuned it.
+  plan.info.mutable_target()->set_threads(PhysicalCores());
   plan.info.mutable_target()->set_numerics(
       std::string(NumericsName(NumericsFor(plan.graph, Numerics::kDefault))));
   plan.info.set_model_hash(model.model_hash);
   return plan;
 }
+
+namespace {
 
 absl::StatusOr<DynamicSession::Specialized> Specialize(const OnnxModel& model,
                                                        const NamedShapes& shapes,

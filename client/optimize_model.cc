@@ -79,8 +79,11 @@ absl::StatusOr<OptimizeOptions> MakeOptions(const OptimizeSettings& options,
   result.search.max_candidates = options.max_candidates;
   result.search.seed = options.seed;
   for (const std::string& rule : options.disabled) {
-    if (FindRule(rule) == nullptr)
-      return InvalidInput("there is no rule '", rule, "' (see mendel rules)");
+    if (FindRule(rule) == nullptr) {
+      std::string names;
+      for (const Rule* known : AllRules()) names += Cat(names.empty() ? "" : ", ", known->name);
+      return InvalidInput("there is no rule '", rule, "'; the rules are ", names);
+    }
     result.search.disabled_rules.insert(rule);
   }
   result.search.interrupted = interrupted;

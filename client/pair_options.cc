@@ -1,5 +1,4 @@
 #include <CLI/CLI.hpp>
-#include <map>
 #include <string>
 
 #include "client/verify_pair.h"
@@ -8,11 +7,13 @@ namespace mendel {
 
 void AddPairOptions(CLI::App& app, PairOptions& pair) {
   AddModelOptions(app, pair.import);
-  const std::map<std::string, WeightMode> modes = {{"exact", WeightMode::kExact},
-                                                   {"symbolic", WeightMode::kSymbolic}};
-  app.add_option("--weights", pair.weights,
-                 "exact: weights are the numbers stored; symbolic: random tensors equal by name")
-      ->transform(CLI::CheckedTransformer(modes, CLI::ignore_case));
+  app.add_option_function<std::string>(
+         "--weights",
+         [&pair](const std::string& mode) {
+           pair.weights = mode == "exact" ? WeightMode::kExact : WeightMode::kSymbolic;
+         },
+         "exact: weights are the numbers stored; symbolic: random tensors equal by name")
+      ->check(CLI::IsMember({"exact", "symbolic"}));
   app.add_option("--tests", pair.tests, "Make at least this many random tests")
       ->check(CLI::Range(1, 256));
   app.add_option("--seed", pair.seed,

@@ -8,6 +8,7 @@
 #include "optimizer/certificate_proto.h"
 #include "optimizer/profile/profile_cache.h"
 #include "optimizer/profile/profiler.h"
+#include "runtime/backend_names.h"
 #include "runtime/offline_device.h"
 #include "runtime/plan_kernels.h"
 
@@ -106,7 +107,8 @@ absl::StatusOr<GateResult> Gate(const Graph& model, const Plan& plan) {
   }
   const Backend* backend = offline != nullptr ? &offline->backend() : FindBackend(target.backend());
   if (backend == nullptr)
-    return Unsupported("this program has no backend '", target.backend(), "'");
+    return Unsupported("this program has no backend '", target.backend(), "' (", BackendNames(),
+                       ")");
   MENDEL_RETURN_IF_ERROR(CheckTarget(plan.info, *backend));
   MENDEL_ASSIGN_OR_RETURN(const Numerics numerics, ParseNumerics(target.numerics()));
   MENDEL_ASSIGN_OR_RETURN(const auto cache, ProfileCache::Open(":memory:"));

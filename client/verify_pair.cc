@@ -103,6 +103,13 @@ std::vector<size_t>::difference_type PositionOf(const Graph& graph, const std::s
   return found == graph.outputs().end() ? -1 : found - graph.outputs().begin();
 }
 
+absl::Status NoOutput(const char* side, const Graph& graph, const std::string& name) {
+  std::string names;
+  for (const GraphOutput& output : graph.outputs())
+    names += Cat(names.empty() ? "'" : ", '", output.name, "'");
+  return InvalidInput(side, " has no output '", name, "'; its outputs are ", names);
+}
+
 /// Leaves the wanted outputs of A and, in B, those of the same name (after --map), else of the same
 /// position.
 absl::Status SelectOutputs(const std::vector<std::string>& wanted, const Names& names, Graph& a,
@@ -111,13 +118,12 @@ absl::Status SelectOutputs(const std::vector<std::string>& wanted, const Names& 
   std::vector<size_t> of_b;
   for (const std::string& name : wanted) {
     const auto position = PositionOf(a, name);
-    if (position < 0) return InvalidInput("A has no output '", name, "'");
+    if (position < 0) return NoOutput("A", a, name);
     const auto pair = names.find(name);
     auto twin = PositionOf(b, pair == names.end() ? name : pair->second);
     if (twin < 0 && pair == names.end() && a.outputs().size() == b.outputs().size())
       twin = position;
-    if (twin < 0)
-      return InvalidInput("B has no output '", pair == names.end() ? name : pair->second, "'");
+    if (twin < 0) return NoOutput("B", b, pair == names.end() ? name : pair->second);
     of_a.push_back(static_cast<size_t>(position));
     of_b.push_back(static_cast<size_t>(twin));
   }

@@ -38,6 +38,9 @@ struct ImportOptions {
   /// Expressions of float constants whose value their dtype cannot hold stay nodes: programs are
   /// compared by what they mean, not by what one order of rounding makes of it.
   bool keep_inexact_constants = false;
+  /// Values of the main graph that depend on inputs become outputs, too, under their own names, in
+  /// the order of their nodes and after the model's outputs.
+  bool every_value = false;
 };
 
 /// A dimension of an input that neither the model nor a shape fixes.

@@ -125,8 +125,23 @@ absl::StatusOr<ImportResult> Importer::Run() {
     if (!value.ok()) return Annotate(value.status(), Cat("output '", output.name(), "'"));
     builder_.Output(output.name(), *value);
   }
+  if (options_.every_value) AddEveryValue(graph.node(), wanted, scope);
   MENDEL_ASSIGN_OR_RETURN(result_.graph, builder_.Build());
   return std::move(result_);
+}
+
+void Importer::AddEveryValue(const Nodes& nodes, const std::set<std::string>& outputs,
+                             const Scope& scope) {
+  for (const onnx::NodeProto& node : nodes) {
+    for (const std::string& name : node.output()) {
+      const auto found = scope.values.find(name);
+      if (name.empty() || outputs.count(name) != 0 || found == scope.values.end()) continue;
+      const std::optional<ValueId>& value = found->second.value;
+      if (!value.has_value() || IsConstant(builder_.node(value->node)) || Evaluated(*value))
+        continue;
+      builder_.Output(name, *value);
+    }
+  }
 }
 
 absl::Status Importer::ImportInputs(Scope& scope) {

@@ -95,6 +95,8 @@ class Importer {
   using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
   absl::Status ImportInputs(Scope& scope);
+  /// ImportOptions::every_value.
+  void AddEveryValue(const Nodes& nodes, const std::set<std::string>& outputs, const Scope& scope);
   absl::Status DeclareInitializers(const onnx::GraphProto& graph, Scope& scope);
   /// Imports the nodes of a branch or body; returns its outputs.
   absl::StatusOr<std::vector<ValueId>> ImportOutputs(const onnx::GraphProto& graph, Scope& inner,

@@ -13,6 +13,7 @@
 #include "optimizer/normalize.h"
 #include "optimizer/search/automatic_budget.h"
 #include "optimizer/stored_values.h"
+#include "runtime/backend_names.h"
 #include "runtime/quantized.h"
 
 namespace mendel {
@@ -167,7 +168,9 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
   OptimizeResult result;
   const Backend* backend =
       options.device != nullptr ? options.device : FindBackend(options.backend);
-  if (backend == nullptr) return Unsupported("this program has no backend '", options.backend, "'");
+  if (backend == nullptr)
+    return Unsupported("this program has no backend '", options.backend, "' (", BackendNames(),
+                       ")");
   MENDEL_RETURN_IF_ERROR(Annotate(backend->Probe(), Cat("backend ", options.backend)));
   if (NumericsFor(original, options.numerics) != options.numerics && !options.refuse_int8 &&
       backend->Supports(Numerics::kInt8).ok()) {

@@ -248,7 +248,8 @@ mendel_status mendel_select(mendel_plan* plan, int member) {
   if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
   return mendel::Guarded([&]() -> absl::Status {
     if (member < 0 || member >= mendel_member_count(plan))
-      return mendel::InvalidInput("there is no member ", member);
+      return mendel::InvalidInput("there is no member ", member, " among ",
+                                  mendel_member_count(plan), ", which are numbered from 0");
     return mendel::Select(*plan, static_cast<size_t>(member));
   });
 }

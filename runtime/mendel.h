@@ -68,7 +68,8 @@ MENDEL_API mendel_plan* mendel_load(const char* path, int threads);
 /* How a plan is loaded; later versions add members at the end. */
 typedef struct mendel_load_options {
   size_t size; /* sizeof(mendel_load_options) */
-  int threads; /* 0: as many as the plan was tuned for */
+  int threads; /* 0: as many as the plan was tuned for; of a model that is compiled as it is: one
+                  for each physical core that the process may use */
   const char*
       affinity; /* Where they run: NULL or "none": where the system puts them; "cores": each on a
                    core of its own; a list such as "0,2-3": each on a CPU of it, the calling thread

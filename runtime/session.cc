@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "runtime/backend_names.h"
 #include "runtime/offline_device.h"
 
 namespace mendel {
@@ -12,11 +13,8 @@ namespace {
 absl::StatusOr<const Backend*> PlansBackend(const plan::PlanInfo& info, bool retune) {
   const Backend* backend = FindBackend(info.target().backend());
   if (backend == nullptr) {
-    std::string names;
-    for (const Backend* known : AllBackends())
-      names += Cat(names.empty() ? "" : ", ", known->name());
     return InvalidInput("the plan is for backend '", info.target().backend(),
-                        "', which this program does not have (", names, ")");
+                        "', which this program does not have (", BackendNames(), ")");
   }
   const std::string isa = info.target().isa().empty() ? "" : Cat(" (", info.target().isa(), ")");
   MENDEL_RETURN_IF_ERROR(Annotate(backend->Probe(), Cat("the plan is for ", backend->name(), isa,

@@ -30,7 +30,11 @@ expect 0 'baseline' "$mendel" bench --help
 expect 2 'subcommand' "$mendel"
 expect 0 '^\| `dilation_stack` \| dilation and stride \| partial \| `Conv' "$mendel" rules --markdown
 expect 0 '"family": "dilation and stride"' "$mendel" rules --json
-expect 2 '' "$mendel" nonsense
+expect 2 "no command 'nonsense'; the commands are bench, .*, compare, .*, watch$" "$mendel" nonsense
+expect 2 "bench has no option '--bugdet'; its options are .*--threads, .*--duration" "$mendel" bench small.plan --bugdet=3
+expect 2 'duration' "$mendel" bench small.plan --duration
+expect 2 'symbolic' "$mendel" verify a.onnx b.onnx --weights none
+expect 2 "no rule 'none'; the rules are .*batch_to_space, " "$mendel" optimize a.onnx -o a.plan --disable none
 expect 2 '' "$mendel" run
 expect 2 '' "$mendel" run small.plan --output-dir out --threads 0
 
@@ -121,6 +125,14 @@ expect 2 "dimension 0 of input 'x' is 4, not 2" "$mendel" run out.onnx --input x
 expect 2 'carries no certificate' "$mendel" verify bundle.plan --model out.onnx
 expect 2 "member 0 \(x:2x8\): dimension 0 of input 'x' is 4, not 2" "$mendel" rebind bundle.plan --model out.onnx -o rebound.plan
 expect 2 'a bundle of plans for several input shapes' "$mendel" verify bundle.plan out.onnx
+expect 0 '^output y +f32\[4,3\] +[0-9.e+-]+ .* -$' "$mendel" compare out.onnx --with bundle.plan --shapes x:4x8
+expect 0 '"first_beyond": null' "$mendel" compare out.onnx --with bundle.plan --shapes x:4x8 --layers --json
+expect 0 'values compared, all within tolerance$' "$mendel" compare out.onnx --with out.onnx --layers --html compared.html
+expect 0 '<h2>Values</h2>' cat compared.html
+expect 2 'must choose one: x:2x8; x:4x8; x:16x8' "$mendel" compare out.onnx --with bundle.plan
+expect 5 'no file none; --with takes a plan, an ONNX model, or the word onnxruntime' "$mendel" compare out.onnx --with none
+expect 2 "--peers measures one plan: choose one with --shapes: x:2x8; x:4x8; x:16x8" "$mendel" bench bundle.plan --peers --duration 10ms
+expect 5 'cannot run /nowhere/python.*give --python PATH' "$mendel" compare out.onnx --with onnxruntime --python /nowhere/python
 head -c 900 bundle.plan >cut.plan
 expect 2 'damaged plan' "$mendel" run cut.plan --input x=x.npy --output-dir out
 
@@ -128,7 +140,7 @@ expect 0 '%2 = Add\(%1, %1\)' "$mendel" step deduplicate g.txt
 expect 0 '"changed": true' "$mendel" step deduplicate g.txt --json
 expect 0 '"changed": false' "$mendel" step print g.txt --json
 expect 0 'deduplicate: ' "$mendel" step --list
-expect 2 "no stage 'fold'" "$mendel" step fold g.txt
+expect 2 "no stage 'fold'; the stages are .*deduplicate, " "$mendel" step fold g.txt
 expect 2 'line 1' "$mendel" step print x.npy
 
 # Damaged plans: refused, never a crash.

@@ -143,6 +143,20 @@ class Pairing {
   std::vector<bool> taken_;
 };
 
+/// Names of inputs, outputs and weights, for errors.
+std::string AllNames(const Graph& graph) {
+  std::string names;
+  const auto add = [&](const std::string& name) {
+    names += Cat(names.empty() ? "'" : ", '", name, "'");
+  };
+  for (const int32_t id : graph.inputs()) add(InputName(graph.node(id)));
+  for (const GraphOutput& output : graph.outputs()) add(output.name);
+  for (const Node& node : graph.nodes()) {
+    if (IsConstant(node) && !SymbolName(node).empty()) add(SymbolName(node));
+  }
+  return names;
+}
+
 /// Names of B's weights after `names`, which may pair weights too.
 absl::StatusOr<std::map<std::string, std::string>> RenamedWeights(
     const Graph& a, const Graph& b, const std::map<std::string, std::string>& names,
@@ -153,8 +167,10 @@ absl::StatusOr<std::map<std::string, std::string>> RenamedWeights(
     const Node* of_b = FindSymbol(b, name_b);
     if (of_a == nullptr || of_b == nullptr) {
       if (used.contains(name_a)) continue;
-      return InvalidInput("'", name_a, "' and '", name_b,
-                          "' are to be paired and are no inputs, outputs or weights of A and B");
+      return InvalidInput(
+          "'", name_a, "' and '", name_b,
+          "' are to be paired and are no inputs, outputs or weights of A and B; A has ",
+          AllNames(a), "; B has ", AllNames(b));
     }
     if (of_a->outputs[0] != of_b->outputs[0]) {
       return InvalidInput("weight '", name_a, "' is ", TypeString(of_a->outputs[0]), " in A, '",

@@ -366,7 +366,8 @@ mendel_status mendel_program_export(const mendel_program* program, int member, c
     if (program == nullptr || path == nullptr)
       return mendel::InvalidInput("the program or the path is NULL");
     if (member < 0 || static_cast<size_t>(member) >= program->plans.size())
-      return mendel::InvalidInput("there is no member ", member);
+      return mendel::InvalidInput("there is no member ", member, " among ", program->plans.size(),
+                                  ", which are numbered from 0");
     return mendel::ExportOnnx(program->plans[static_cast<size_t>(member)].graph, path);
   });
 }

@@ -92,7 +92,8 @@ MENDEL_API mendel_status mendel_verify(const mendel_model* a, const mendel_model
                                        const mendel_call* call, char** json);
 
 /* Compiles a model as it is: default algorithms, no search, no certificate. `shapes` is the text of
- * --shapes that fixes symbolic dimensions, e.g. "input:1x3x224x224"; NULL: none. */
+ * --shapes that fixes symbolic dimensions, e.g. "input:1x3x224x224"; NULL: none. `options` NULL or
+ * with 0 threads: one thread for each physical core that the process may use. */
 MENDEL_API mendel_status mendel_compile_model(const mendel_model* model, const char* shapes,
                                               const mendel_load_options* options,
                                               mendel_plan** plan);
@@ -109,7 +110,7 @@ typedef struct mendel_dynamic_limits {
  * mendel_run_shapes take one shape for each input that the model declares, in order, make the plan
  * for new shapes as mendel_compile_model does, and keep it. Their errors name the input and the
  * dimension. Before the first, the handle has no inputs; it has no members. mendel_free frees it.
- * `options` and `limits` NULL: the defaults. */
+ * `options` and `limits` NULL: the defaults; threads as for mendel_compile_model. */
 MENDEL_API mendel_status mendel_open_model(const mendel_model* model,
                                            const mendel_load_options* options,
                                            const mendel_dynamic_limits* limits, mendel_plan** plan);

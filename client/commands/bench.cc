@@ -14,6 +14,9 @@
 #include "client/format.h"
 #include "client/library_path.h"
 #include "client/members.h"
+#include "client/peers/python.h"
+#include "client/peers/runtimes.h"
+#include "client/version.h"
 #include "runtime/backend.h"
 #include "runtime/measure.h"
 #include "runtime/measuring_device.h"
@@ -29,6 +32,8 @@ struct Options {
   bool baseline = false;
   bool cold = false;
   uint64_t seed = 1;
+  bool peers = false;
+  PeerOptions peer;
   SessionOptions session;
 };
 
@@ -168,6 +173,76 @@ void ReportTable(const std::vector<NamedShapes>& offered, const std::vector<Plan
   }
 }
 
+std::vector<std::string> PeerCells(const PeerTimes& times, int threads) {
+  if (!times.missing.empty()) return {times.name, times.version, "", "", "", times.missing};
+  return {times.name,
+          times.version,
+          Cat(threads),
+          Decimals(times.median_ms, 3),
+          Cat(Decimals(100 * times.spread, 0), " %"),
+          ""};
+}
+
+void ReportPeers(const PeerReport& report, int threads, Context& context) {
+  nlohmann::ordered_json facts = {{"model", report.model}, {"python", report.python}};
+  std::vector<std::vector<std::string>> rows = {
+      {"runtime", "version", "threads", "median ms", "spread", ""}};
+  for (const PeerTimes& times : report.runtimes) {
+    rows.push_back(PeerCells(times, threads));
+    nlohmann::ordered_json runtime = {{"name", times.name}, {"version", times.version}};
+    if (times.missing.empty()) {
+      runtime["threads"] = threads;
+      runtime["median_ms"] = times.median_ms;
+      runtime["spread"] = times.spread;
+      runtime["rounds_ms"] = times.rounds_ms;
+    } else {
+      runtime["missing"] = times.missing;
+    }
+    facts["runtimes"].push_back(std::move(runtime));
+  }
+  std::vector<size_t> widths(6, 0);
+  for (const auto& row : rows) {
+    for (size_t k = 0; k < 5; ++k) widths[k] = std::max(widths[k], row[k].size());
+  }
+  for (const auto& row : rows) {
+    std::string line = Cat(row[0], std::string(widths[0] - row[0].size(), ' '), "  ", row[1],
+                           std::string(widths[1] - row[1].size(), ' '));
+    for (size_t k = 2; k < 5; ++k) line += Cat("  ", Column(row[k], widths[k]));
+    context.Line(row[5].empty() ? line : Cat(row[0], "  ", row[5]));
+  }
+  context.Line(Cat("in turn, ", report.runtimes[0].rounds_ms.size(),
+                   " rounds each; the others ran ", report.model, ", in ", report.python));
+  context.facts()["peers"] = std::move(facts);
+}
+
+/// The other runtimes beside the plan, on as many threads.
+absl::Status BenchPeers(const Plan& plan, const Options& options, const MeasureOptions& measure,
+                        Context& context) {
+  if (DeviceOf(plan) != nullptr) {
+    return InvalidInput("--peers measures processors, and the plan is for backend ",
+                        plan.info.target().backend());
+  }
+  MENDEL_ASSIGN_OR_RETURN(const auto session, Session::Create(plan, options.session));
+  const std::vector<Tensor> inputs = RandomInputs(plan.graph, options.seed);
+  Executable* const executable = &session->executable();
+  PeerOptions peer = options.peer;
+  peer.threads = session->threads();
+  peer.seed = options.seed;
+  peer.seconds = measure.min_seconds;
+  const auto run_plan = [&](double seconds) -> absl::StatusOr<double> {
+    MeasureOptions round = measure;
+    round.min_seconds = seconds;
+    round.min_runs = 3;
+    MENDEL_ASSIGN_OR_RETURN(const auto timings,
+                            MeasureInterleaved({&executable, 1}, plan.graph, inputs, round));
+    return timings[0].median_ms;
+  };
+  MENDEL_ASSIGN_OR_RETURN(PeerReport report, MeasurePeers(plan, peer, run_plan));
+  report.runtimes[0].version = ProgramVersion().version;
+  ReportPeers(report, session->threads(), context);
+  return absl::OkStatus();
+}
+
 absl::Status Bench(const Options& options, Context& context) {
   context.Input(options.plan);
   MeasureOptions measure;
@@ -178,6 +253,12 @@ absl::Status Bench(const Options& options, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Plan> plans, ReadMembers(options.plan, options.shapes));
   const double read_ms = 1e3 * reading.Seconds();
   const std::vector<NamedShapes> offered = OfferedShapes(plans);
+  if (options.peers && plans.size() > 1) {
+    std::string members;
+    for (const NamedShapes& shapes : offered)
+      members += Cat(members.empty() ? "" : "; ", ShapesText(shapes));
+    return InvalidInput("--peers measures one plan: choose one with --shapes: ", members);
+  }
   std::unique_ptr<DeviceLock> lock;
   if (const MeasuringDevice* device = DeviceOf(plans[0])) {
     MENDEL_ASSIGN_OR_RETURN(
@@ -202,7 +283,7 @@ absl::Status Bench(const Options& options, Context& context) {
   context.facts() = TimesJson(times[0], plans[0]);
   context.facts()["read_ms"] = read_ms;
   ReportPlan(times[0], read_ms, context);
-  return absl::OkStatus();
+  return options.peers ? BenchPeers(plans[0], options, measure, context) : absl::OkStatus();
 }
 
 Action Setup(CLI::App& app) {
@@ -220,6 +301,15 @@ Action Setup(CLI::App& app) {
   app.add_flag("--baseline", options->baseline, "Also measure the unmodified graph, interleaved");
   app.add_flag("--cold", options->cold, "Evict the caches before every run");
   app.add_option("--seed", options->seed, "Seed of the random inputs")->capture_default_str();
+  CLI::Option* peers =
+      app.add_flag("--peers", options->peers,
+                   "Also measure ONNX Runtime and OpenVINO, in turn with the plan, where a Python "
+                   "has them");
+  app.add_option("--peers-model", options->peer.model,
+                 "The model that they run (default: the plan's baseline, written as ONNX)")
+      ->needs(peers)
+      ->check(CLI::ExistingFile);
+  AddPythonOption(app, "--peers-python", options->peer.python);
   app.add_flag("--retune", options->session.retune,
                "Accept a plan of another machine, with default algorithms");
   return [options](Context& context) { return Bench(*options, context); };

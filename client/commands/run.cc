@@ -131,7 +131,8 @@ Action Setup(CLI::App& app) {
   AddLibraryPathOption(app);
   app.add_option("--output-dir", options->output_dir, "Folder for one .npy file an output")
       ->required();
-  app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")
+  app.add_option("--threads", options->session.threads,
+                 "Threads (default: as the plan was tuned; of a model: physical cores)")
       ->check(CLI::PositiveNumber);
   app.add_option("--affinity", options->session.affinity,
                  "Where they run: none (the system decides), cores, or CPUs such as 0,2-3")

@@ -59,7 +59,9 @@ absl::Status RunStep(const Options& options, Context& context) {
     context.Line(printed);
     return absl::OkStatus();
   }
-  return InvalidInput("there is no stage '", options.name, "' (mendel step --list)");
+  std::string names;
+  for (const StageCommand& stage : AllStages()) names += Cat(names.empty() ? "" : ", ", stage.name);
+  return InvalidInput("there is no stage '", options.name, "'; the stages are ", names);
 }
 
 Action Setup(CLI::App& app) {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "runtime/plan.h"
 
@@ -16,6 +17,12 @@ std::string PlanPage(const Plan& plan, const nlohmann::ordered_json& facts,
 
 /// `facts` are those of docs/verify.md.
 std::string VerdictPage(const nlohmann::ordered_json& facts, const std::string& command);
+
+/// `facts` are those of `mendel compare`, whose table has these headings and rows.
+std::string ComparisonPage(const nlohmann::ordered_json& facts,
+                           const std::vector<std::string>& head,
+                           const std::vector<std::vector<std::string>>& rows,
+                           const std::string& command);
 
 /// A picture of the last two dimensions of a tensor with boxes in it, all other dimensions
 /// projected. `boxes` are objects with "begin", "end" and "status" ("wrong" or "unproven").

@@ -66,7 +66,7 @@ absl::StatusOr<std::unique_ptr<Sandbox>> ChooseSandbox(const std::string& kind,
                                                        const std::string& executable,
                                                        const std::string& scratch) {
   if (kind != "auto" && kind != "bubblewrap" && kind != "rlimits")
-    return InvalidInput("there is no sandbox '", kind, "'");
+    return InvalidInput("there is no sandbox '", kind, "' (auto, bubblewrap, rlimits)");
   absl::Status status = absl::OkStatus();
   for (const auto& [name, make] :
        {std::pair("bubblewrap", &MakeBubblewrap), std::pair("rlimits", &MakePlainSandbox)}) {

@@ -159,7 +159,8 @@ absl::StatusOr<NumericComparison> CompareNumerically(const Graph& a, const Graph
   }
   std::sort(result.candidates.begin(), result.candidates.end(),
             [](const CandidatePair& x, const CandidatePair& y) { return x.second < y.second; });
-  for (size_t k = 0; k < a.outputs().size(); ++k) {
+  const size_t outputs = std::min(a.outputs().size(), b.outputs().size());
+  for (size_t k = 0; k < outputs; ++k) {
     const Fingerprint* x = Find(of_a, a, a.outputs()[k].value);
     const Fingerprint* y = Find(of_b, b, b.outputs()[k].value);
     result.outputs_differ =

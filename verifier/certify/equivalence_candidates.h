@@ -24,7 +24,7 @@ struct NumericComparison {
 /// Pairs whose elements agree up to rounding on one random input, in B's order; every value of B is
 /// in one pair at most. Only values that depend on inputs and are neither Input nor of a single
 /// repeated number. Weights have their stored values. Inputs are matched by position and have equal
-/// types. DeadlineExceeded.
+/// types; outputs are matched by position as far as both programs have them. DeadlineExceeded.
 absl::StatusOr<NumericComparison> CompareNumerically(const Graph& a, const Graph& b, uint64_t seed,
                                                      const Deadline& deadline);
 

@@ -35,7 +35,8 @@ class ExecutionMode(enum.IntEnum):
 
 
 class SessionOptions:
-    """ONNX Runtime's options. These have an effect, all others are accepted and have none: `intra_op_num_threads` (0: physical cores);
+    """ONNX Runtime's options. These have an effect, all others are accepted and have none: `intra_op_num_threads` (0: one for
+    each physical core, or as many as a plan file was tuned for);
     the entries "mendel.budget" (seconds of search when a session is created, for models without symbolic dimensions; "0": none) and, for
     models with symbolic dimensions, "mendel.plans" and "mendel.plan_bytes" (bounds of the plans that are kept; "0": 16 and 2**30)."""
 
