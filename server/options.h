@@ -47,7 +47,7 @@ struct ServerOptions {
   int64_t max_queued_rpcs = 1024;
   int64_t rpc_threads = 8;
   int64_t max_connections = 4096;
-  int64_t max_connections_per_address = 512;
+  int64_t max_connections_per_address = 1024;
   int64_t max_failed_logins_per_minute_per_address = 60;
   int64_t max_streams_per_connection = 256;
   int64_t max_rpcs_per_second_per_client = 2000;

@@ -62,7 +62,7 @@ class Server:
 
 
 def check_phone_and_colors(browser, view):
-    for width, dark in [(360, False), (360, True), (1000, True), (1000, False)]:
+    for width, dark in [(360, False), (360, True), (800, False), (1000, True), (1000, False)]:
         browser.screen(width, 800, dark)
         over = browser.value("document.documentElement.scrollWidth - innerWidth")
         check(over <= 0, f"{view}: {over} pixels too wide on a screen of {width}")
@@ -251,7 +251,7 @@ def take_pictures(browser, server, command, submit, folder):
         if browser.value(f"fetch('/api/{optimized}/result').then((r) => r.json()).then((r) => r.details.mutants.length)"):
             break
     folder.mkdir(exist_ok=True)
-    for name, view, width, dark in [("page_jobs", "", 800, False), ("page_plan", optimized, 800, False), ("page_regions", verdict, 800, True),
+    for name, view, width, dark in [("page_jobs", "", 1000, False), ("page_plan", optimized, 800, False), ("page_regions", verdict, 800, True),
                                     ("page_phone", "", 360, False)]:
         browser.screen(width, 400, dark)
         browser.open(server.url + "#/" + view)
