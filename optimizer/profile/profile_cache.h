@@ -3,7 +3,8 @@
 //
 // Keys name everything a value depends on (graph text, algorithms, device identity, threads,
 // numerics, verifier version), so a value is never stale: what changed has another key. Kinds:
-// "timing", "algorithms", "nodes", "operators", "search", "verdict", "certificate", "gate".
+// "timing", "algorithms", "nodes", "operators", "search", "candidates", "verdict", "certificate",
+// "gate".
 #ifndef MENDEL_OPTIMIZER_PROFILE_PROFILE_CACHE_H_
 #define MENDEL_OPTIMIZER_PROFILE_PROFILE_CACHE_H_
 

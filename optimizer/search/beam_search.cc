@@ -16,6 +16,7 @@
 #include <set>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "graph/rewrite.h"
 #include "mutator/rule.h"
@@ -64,7 +65,8 @@ class BeamSearcher {
     if (const auto stored = session_.cache().Get("search", key)) {
       MENDEL_ASSIGN_OR_RETURN(const bool replayed, Replay(*stored));
       if (replayed) {
-        result_.candidates = ParseCandidates(session_.cache().Get("candidates", key).value_or(""));
+        result_.candidates =
+            ParseCandidates(session_.cache().Get("candidates", NamedKey(key)).value_or(""));
         return absl::OkStatus();
       }
     }
@@ -88,12 +90,21 @@ class BeamSearcher {
     result_.candidates = log_.Sorted(kMostLogged);
     if (result_.stop_reason == StopReason::kInterrupted) return absl::OkStatus();
     MENDEL_RETURN_IF_ERROR(
-        session_.cache().Put("candidates", key, PrintCandidates(result_.candidates)));
+        session_.cache().Put("candidates", NamedKey(key), PrintCandidates(result_.candidates)));
     const SearchRecord record{static_cast<int>(result_.stop_reason), result_.counters, accepted_};
     return session_.cache().Put("search", key, PrintSearchRecord(record));
   }
 
  private:
+  /// The key of the list of candidates, which names nodes: a program that differs in names alone
+  /// has another one.
+  std::string NamedKey(const std::string& key) const {
+    std::string names = key;
+    for (const Node& node : session_.baseline().graph.nodes())
+      names += Cat(" ", node.name.size(), ":", node.name);
+    return Sha256Hex(names);
+  }
+
   /// Makes the recorded result again without searching; false when the record does not fit (it is
   /// then as if there were none).
   absl::StatusOr<bool> Replay(const std::string& text) {

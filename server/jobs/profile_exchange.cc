@@ -17,8 +17,8 @@
 namespace mendel::server {
 namespace {
 
-constexpr std::array<std::string_view, 6> kShared = {"timing",    "algorithms", "nodes",
-                                                     "operators", "search",     "verdict"};
+constexpr std::array<std::string_view, 7> kShared = {"timing", "algorithms", "nodes",  "operators",
+                                                     "search", "candidates", "verdict"};
 
 struct CloseDatabase {
   void operator()(sqlite3* db) const { sqlite3_close(db); }
