@@ -186,8 +186,9 @@ TEST(SlowClients, NoNumberOfClientsShutsOutAnother) {
   std::vector<std::unique_ptr<Permits::Permit>> held;
   const auto take = [&](const std::string& client) {
     auto permit = permits.Take(client);
-    if (permit.ok()) held.push_back(*std::move(permit));
-    return permit.ok();
+    const bool granted = permit.ok();
+    if (granted) held.push_back(*std::move(permit));
+    return granted;
   };
   for (int i = 0; i < 8; ++i) EXPECT_TRUE(take("a") && take("b"));
   EXPECT_FALSE(take("a"));
