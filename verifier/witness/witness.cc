@@ -466,8 +466,9 @@ class Search {
 };
 
 /// A witness in the first steps of a loop.
-absl::StatusOr<std::optional<Witness>> EarlyWitness(const Graph& joint, const WitnessQuery& query,
-                                                    const WitnessOptions& options) {
+absl::StatusOr<std::optional<WitnessAnswer>> EarlyWitness(const Graph& joint,
+                                                          const WitnessQuery& query,
+                                                          const WitnessOptions& options) {
   MENDEL_ASSIGN_OR_RETURN(const std::vector<EarlyQuery> parts, EarlyQueries(joint, query));
   for (const EarlyQuery& part : parts) {
     WitnessOptions limited = options;
@@ -476,10 +477,11 @@ absl::StatusOr<std::optional<Witness>> EarlyWitness(const Graph& joint, const Wi
     const WitnessQuery whole{0, Box::Whole(part.box.Extents())};
     Search search(part.joint, limited);
     MENDEL_RETURN_IF_ERROR(search.Run(std::span(&whole, 1)));
-    std::optional<Witness> witness = search.Answers(false)[0].witness;
-    if (!witness.has_value()) continue;
-    for (size_t d = 0; d < witness->element.size(); ++d) witness->element[d] += part.box.begin[d];
-    return witness;
+    WitnessAnswer answer = search.Answers(false)[0];
+    if (!answer.witness.has_value()) continue;
+    for (size_t d = 0; d < part.box.begin.size(); ++d)
+      answer.witness->element[d] += part.box.begin[d];
+    return answer;
   }
   return std::nullopt;
 }
@@ -491,7 +493,7 @@ absl::StatusOr<std::vector<WitnessAnswer>> FindWitnesses(const Graph& f, const G
                                                          const WitnessOptions& options) {
   MENDEL_ASSIGN_OR_RETURN(const Graph joint, JoinByValue(f, g));
   const bool only_constants = OnlyConstantsDiffer(f, g);
-  std::vector<std::optional<Witness>> early(queries.size());
+  std::vector<std::optional<WitnessAnswer>> early(queries.size());
   std::vector<WitnessQuery> open;
   for (size_t k = 0; k < queries.size(); ++k) {
     MENDEL_ASSIGN_OR_RETURN(early[k], EarlyWitness(joint, queries[k], options));
@@ -503,7 +505,7 @@ absl::StatusOr<std::vector<WitnessAnswer>> FindWitnesses(const Graph& f, const G
   std::vector<WitnessAnswer> answers;
   for (size_t k = 0, next = 0; k < queries.size(); ++k) {
     if (early[k].has_value()) {
-      answers.push_back({std::move(early[k]), "", 0, 1});
+      answers.push_back(*std::move(early[k]));
     } else {
       answers.push_back(std::move(searched[next++]));
     }
