@@ -263,9 +263,10 @@ TEST(Lowering, LongRecurrencesAreLoops) {
 }
 
 /// y[t] = h[t - 1] w + x[t], the scanned input along its second dimension and from the back.
-Builder ScanModel(const std::string& op, const std::string& second) {
+Builder ScanModel(const std::string& op, const std::string& second,
+                  const std::string& columns = "3") {
   Builder model;
-  model.Input("x", {"2", "3"}).Input("h", {"2"}).Output("last").Output("all");
+  model.Input("x", {"2", columns}).Input("h", {"2"}).Output("last").Output("all");
   model.Initializer("w", Floats({2}, {2, 3}));
   auto& scan = model.Node("Scan", {"h", "x"}, {"last", "all"});
   Builder::Set(scan, "num_scan_inputs", int64_t{1});
@@ -301,6 +302,8 @@ TEST(Lowering, ScanRefusesByName) {
     return std::string(ImportOnnxBytes(model.Bytes(), "").status().message());
   };
   EXPECT_THAT(message(ScanModel("Add", "nothing")), testing::HasSubstr("reads 'nothing'"));
+  // Too long to be written out: the error says why it cannot stay a loop.
+  EXPECT_THAT(message(ScanModel("Div", "slice", "2000")), testing::HasSubstr("operator Div"));
 }
 
 /// A body that may divide by zero cannot be that of a Loop.

@@ -15,9 +15,6 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
-/// Shorter loops are written step by step: the search sees through them.
-constexpr int64_t kShortest = 65;
-
 /// Copies an imported body without its number and condition. What reads the number becomes a
 /// scanned input: Gather(invariant, number) and Cast(number).
 class WithoutNumber {
@@ -47,24 +44,10 @@ class WithoutNumber {
       builder_.Output("", value);
     }
     MENDEL_ASSIGN_OR_RETURN(const Graph copied, builder_.Build());
-    Values given = state;
-    given.insert(given.end(), scanned_.begin(), scanned_.end());
-    for (const auto& [id, value] : outer_) given.push_back(value);
-    std::vector<size_t> kept;
-    MENDEL_ASSIGN_OR_RETURN(const Graph tidy, TidyLoopBody(copied, carried_, kept));
-    MENDEL_RETURN_IF_ERROR(CheckLoopBody(tidy));
-    Values inputs;
-    int64_t scanned = 0;
-    for (const size_t k : kept) {
-      inputs.push_back(given[k]);
-      scanned += k >= carried_ && k < carried_ + scanned_.size() ? 1 : 0;
-    }
-    return op_.EmitAll("Loop", std::move(inputs),
-                       {{"body", PrintLoopBody(tidy)},
-                        {"carried", static_cast<int64_t>(carried_)},
-                        {"reverse", int64_t{0}},
-                        {"scanned", scanned},
-                        {"steps", steps_}});
+    LoopOperands operands{state, carried_, scanned_.size(), steps_, false};
+    operands.values.insert(operands.values.end(), scanned_.begin(), scanned_.end());
+    for (const auto& [id, value] : outer_) operands.values.push_back(value);
+    return EmitLoop(op_, copied, operands);
   }
 
  private:
@@ -95,12 +78,8 @@ class WithoutNumber {
       if (d != axis) perm.push_back(d);
     }
     MENDEL_ASSIGN_OR_RETURN(all, op_.Transpose(all, perm));
-    const Shape& shape = op_.shape(all);
-    if (shape[0] > steps_) {
-      Ints starts(shape.size(), 0), ends(shape.begin(), shape.end()), strides(shape.size(), 1);
-      ends[0] = steps_;
-      MENDEL_ASSIGN_OR_RETURN(
-          all, op_.Emit("Slice", {all}, {{"starts", starts}, {"ends", ends}, {"steps", strides}}));
+    if (op_.shape(all)[0] > steps_) {
+      MENDEL_ASSIGN_OR_RETURN(all, Slices(op_, all, 0, steps_));
     }
     return AddScanned(id, all);
   }
@@ -177,11 +156,12 @@ absl::StatusOr<Values> AsLoop(OpContext& op, const onnx::GraphProto& graph, cons
 }
 
 absl::StatusOr<Values> StepByStep(OpContext& op, const onnx::GraphProto& graph, const Values& state,
-                                  int64_t steps) {
+                                  int64_t steps, std::string why) {
   const ValueId yes = op.Literal(Tensor::Scalar(DType::kBool, 1));
   WrittenLoop loop;
   loop.body = &graph;
   loop.steps = steps;
+  loop.why = std::move(why);
   loop.state = state;
   loop.inputs = [&](int64_t k, const Values& now) -> absl::StatusOr<Values> {
     Values inputs = {op.Literal(Tensor::Scalar(DType::kI64, static_cast<double>(k))), yes};
@@ -235,11 +215,13 @@ absl::Status ImportLoop(OpContext& op) {
     }
     return op.SetOutputs(state);
   }
-  if (steps >= kShortest && steps <= kMaxLoopSteps && op.Has(0) && !state.empty()) {
+  std::string why = "its condition alone ends it, it has no state or too many steps";
+  if (steps > kShortLoop && steps <= kMaxLoopSteps && op.Has(0) && !state.empty()) {
     absl::StatusOr<Values> outputs = AsLoop(op, *graph, state, steps);
     if (outputs.ok()) return op.SetOutputs(*std::move(outputs));
+    why = std::string(outputs.status().message());
   }
-  return op.SetOutputs(StepByStep(op, *graph, state, steps));
+  return op.SetOutputs(StepByStep(op, *graph, state, steps, std::move(why)));
 }
 
 const OpImportRegistrar registrar({

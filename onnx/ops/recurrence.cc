@@ -5,12 +5,10 @@
 #include <utility>
 
 #include "graph/loop.h"
+#include "onnx/ops/steps.h"
 
 namespace mendel {
 namespace {
-
-/// Longer sequences become loops: unrolled they would be graphs of many hundreds of nodes.
-constexpr int64_t kMaxUnrolled = 64;
 
 /// Activations without parameters, ONNX's name to the language's.
 absl::StatusOr<std::string> Activation(const std::string& name) {
@@ -68,7 +66,7 @@ absl::Status Recurrence::Run(const std::vector<int>& states, bool own_bias, cons
     }
     ValueId& output = outputs.emplace_back();
     MENDEL_ASSIGN_OR_RETURN(const Values state,
-                            steps_ > kMaxUnrolled
+                            steps_ > kShortLoop
                                 ? Loop(direction, all, first, step, output)
                                 : Unroll(direction, all, std::move(first), step, output));
     for (size_t s = 0; s < state.size(); ++s) {

@@ -91,43 +91,35 @@ absl::Status ReadInputs(OpContext& op, Parts& parts) {
   return absl::OkStatus();
 }
 
-/// The loop's operands without those that its body does not read.
-absl::StatusOr<Values> EmitLoop(OpContext& op, const onnx::GraphProto& graph, const Parts& parts) {
-  if (parts.carried == 0) return Unsupported("a loop without state");
+/// The results of the operator Loop.
+absl::StatusOr<Values> AsLoop(OpContext& op, const onnx::GraphProto& graph, const Parts& parts) {
+  if (parts.carried == 0) return Unsupported("it has no state");
   MENDEL_ASSIGN_OR_RETURN(const ImportedBody imported, op.Body(graph, parts.slices));
-  Values given = parts.inputs;
-  given.insert(given.end(), imported.invariants.begin(), imported.invariants.end());
-  std::vector<size_t> kept;
-  MENDEL_ASSIGN_OR_RETURN(const Graph body,
-                          TidyLoopBody(imported.body, static_cast<size_t>(parts.carried), kept));
-  MENDEL_RETURN_IF_ERROR(CheckLoopBody(body));
-  Values inputs;
-  int64_t scanned = 0;
-  for (const size_t k : kept) {
-    inputs.push_back(given[k]);
-    scanned += k >= static_cast<size_t>(parts.carried) && k < parts.inputs.size() ? 1 : 0;
-  }
-  return op.EmitAll("Loop", std::move(inputs),
-                    {{"body", PrintLoopBody(body)},
-                     {"carried", parts.carried},
-                     {"reverse", parts.reverse},
-                     {"scanned", scanned},
-                     {"steps", parts.steps}});
+  const size_t carried = static_cast<size_t>(parts.carried);
+  LoopOperands operands{parts.inputs, carried, parts.inputs.size() - carried, parts.steps,
+                        parts.reverse != 0};
+  operands.values.insert(operands.values.end(), imported.invariants.begin(),
+                         imported.invariants.end());
+  return EmitLoop(op, imported.body, operands);
 }
 
 /// The same results step by step.
-absl::StatusOr<Values> WrittenScan(OpContext& op, const onnx::GraphProto& graph,
-                                   const Parts& parts) {
+absl::StatusOr<Values> WrittenScan(OpContext& op, const onnx::GraphProto& graph, const Parts& parts,
+                                   std::string why) {
   const auto first_slice = parts.inputs.begin() + parts.carried;
   const auto time = [&](int64_t k) { return parts.reverse != 0 ? parts.steps - 1 - k : k; };
   WrittenLoop loop;
   loop.body = &graph;
   loop.steps = parts.steps;
+  loop.why = std::move(why);
   loop.state.assign(parts.inputs.begin(), first_slice);
   loop.inputs = [&](int64_t k, const Values& state) -> absl::StatusOr<Values> {
     Values inputs = state;
     for (auto all = first_slice; all != parts.inputs.end(); ++all) {
-      MENDEL_ASSIGN_OR_RETURN(inputs.emplace_back(), SliceAt(op, *all, time(k)));
+      MENDEL_ASSIGN_OR_RETURN(const ValueId slice, Slices(op, *all, time(k), time(k) + 1));
+      const Shape& shape = op.shape(slice);
+      MENDEL_ASSIGN_OR_RETURN(inputs.emplace_back(),
+                              op.Reshape(slice, Shape(shape.begin() + 1, shape.end())));
     }
     return inputs;
   };
@@ -152,8 +144,9 @@ absl::Status ImportScan(OpContext& op) {
   const size_t results = static_cast<size_t>(graph->output_size() - parts.carried);
   MENDEL_ASSIGN_OR_RETURN(const Ints axes, Numbers(op, "scan_output_axes", results));
   MENDEL_ASSIGN_OR_RETURN(const Ints directions, Directions(op, "scan_output_directions", results));
-  absl::StatusOr<Values> emitted = EmitLoop(op, *graph, parts);
-  if (!emitted.ok()) emitted = WrittenScan(op, *graph, parts);
+  absl::StatusOr<Values> emitted = AsLoop(op, *graph, parts);
+  if (!emitted.ok())
+    emitted = WrittenScan(op, *graph, parts, std::string(emitted.status().message()));
   MENDEL_RETURN_IF_ERROR(emitted.status());
   Values outputs = *std::move(emitted);
   for (size_t s = 0; s < results; ++s) {

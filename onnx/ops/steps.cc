@@ -2,17 +2,36 @@
 
 #include <utility>
 
+#include "graph/loop.h"
+
 namespace mendel {
 
-absl::StatusOr<ValueId> SliceAt(OpContext& op, ValueId value, int64_t k) {
-  const Shape shape = op.shape(value);
+absl::StatusOr<ValueId> Slices(OpContext& op, ValueId value, int64_t begin, int64_t end) {
+  const Shape& shape = op.shape(value);
   Ints starts(shape.size(), 0), ends(shape.begin(), shape.end()), steps(shape.size(), 1);
-  starts[0] = k;
-  ends[0] = k + 1;
-  MENDEL_ASSIGN_OR_RETURN(
-      const ValueId slice,
-      op.Emit("Slice", {value}, {{"starts", starts}, {"ends", ends}, {"steps", steps}}));
-  return op.Reshape(slice, Shape(shape.begin() + 1, shape.end()));
+  starts[0] = begin;
+  ends[0] = end;
+  return op.Emit("Slice", {value}, {{"starts", starts}, {"ends", ends}, {"steps", steps}});
+}
+
+absl::StatusOr<std::vector<ValueId>> EmitLoop(OpContext& op, const Graph& body,
+                                              const LoopOperands& operands) {
+  std::vector<size_t> kept;
+  MENDEL_ASSIGN_OR_RETURN(const Graph tidy, TidyLoopBody(body, operands.carried, kept));
+  MENDEL_RETURN_IF_ERROR(CheckLoopBody(tidy));
+  std::vector<ValueId> inputs;
+  int64_t scanned = 0;
+  for (const size_t k : kept) {
+    inputs.push_back(operands.values[k]);
+    const bool is_scanned = k >= operands.carried && k < operands.carried + operands.scanned;
+    scanned += is_scanned ? 1 : 0;
+  }
+  return op.EmitAll("Loop", std::move(inputs),
+                    {{"body", PrintLoopBody(tidy)},
+                     {"carried", static_cast<int64_t>(operands.carried)},
+                     {"reverse", int64_t{operands.reverse}},
+                     {"scanned", scanned},
+                     {"steps", operands.steps}});
 }
 
 absl::StatusOr<ValueId> Stacked(OpContext& op, std::vector<ValueId> values, int64_t axis) {
@@ -30,10 +49,11 @@ absl::StatusOr<WrittenResults> WriteSteps(OpContext& op, const WrittenLoop& loop
   WrittenResults results;
   results.state = loop.state;
   for (int64_t k = 0; k < loop.steps; ++k) {
-    if (k == kMaxWrittenSteps)
-      return Unsupported("a loop of ", loop.steps,
-                         " steps that cannot stay a loop is not supported (at most ",
-                         kMaxWrittenSteps, ")");
+    if (k == kMaxWrittenSteps) {
+      return Unsupported(
+          "at most ", kMaxWrittenSteps, " of a loop's ", loop.steps,
+          " steps are written one after the other, and it cannot stay a loop: ", loop.why);
+    }
     std::vector<ValueId> inputs = results.state;
     if (loop.inputs != nullptr) {
       MENDEL_ASSIGN_OR_RETURN(inputs, loop.inputs(k, results.state));
