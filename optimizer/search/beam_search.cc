@@ -43,18 +43,6 @@ constexpr double kAlgorithmShare = 0.65, kLessAlgorithmShare = 0.5;
 constexpr double kClearlyBelow = 0.95;  // alone, to be tried together with others
 constexpr size_t kMostLogged = 200;
 
-/// Candidates as bytes and back.
-std::string PrintCandidates(const std::vector<plan::Candidate>& candidates) {
-  plan::PlanInfo info;
-  for (const plan::Candidate& candidate : candidates) *info.add_candidates() = candidate;
-  return info.SerializeAsString();
-}
-std::vector<plan::Candidate> ParseCandidates(const std::string& bytes) {
-  plan::PlanInfo info;
-  if (!info.ParseFromString(bytes)) return {};
-  return {info.candidates().begin(), info.candidates().end()};
-}
-
 class BeamSearcher {
  public:
   explicit BeamSearcher(SearchSession& session)

@@ -85,4 +85,16 @@ std::vector<plan::Candidate> CandidateLog::Sorted(size_t most) const {
   return candidates;
 }
 
+std::string PrintCandidates(const std::vector<plan::Candidate>& candidates) {
+  plan::PlanInfo info;
+  for (const plan::Candidate& candidate : candidates) *info.add_candidates() = candidate;
+  return info.SerializeAsString();
+}
+
+std::vector<plan::Candidate> ParseCandidates(const std::string& bytes) {
+  plan::PlanInfo info;
+  if (!info.ParseFromString(bytes)) return {};
+  return {info.candidates().begin(), info.candidates().end()};
+}
+
 }  // namespace mendel

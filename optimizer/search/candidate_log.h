@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "mendel/plan.pb.h"
@@ -29,8 +30,8 @@ std::string_view OutcomeName(Outcome outcome);
 /// Not thread-safe.
 class CandidateLog {
  public:
-  /// Records the outcome of a candidate; a later one replaces it, except that kNotTried and
-  /// kSlowerInWhole do not replace kUsed.
+  /// Records the outcome of a candidate. A later one replaces it, but kUsed stays and kNotTried
+  /// replaces none.
   void Note(const CandidateClass& candidate, Outcome outcome, const std::string& reason = "");
   /// The candidates: used ones first, then by how far they came, then by their expected gain. At
   /// most `most`.
@@ -44,6 +45,10 @@ class CandidateLog {
   };
   std::map<std::string, Entry> entries_;  ///< by CandidateClass::key
 };
+
+/// Candidates as the profile cache stores them, and back; none where the bytes are no list.
+std::string PrintCandidates(const std::vector<plan::Candidate>& candidates);
+std::vector<plan::Candidate> ParseCandidates(const std::string& bytes);
 
 }  // namespace mendel
 

@@ -215,7 +215,8 @@ absl::StatusOr<bool> SearchSession::VerifyCandidate(const Mutant& mutant, double
   if (RunTimeFlops(mutant.mutant) > kMaxFlopRatio * RunTimeFlops(mutant.original)) {
     counters.set_screened_out(counters.screened_out() + 1);
     alternative.verification = Verification::kScreenedOut;
-    alternative.reason = "computes more than 2.5 times as much as what it replaces";
+    alternative.reason =
+        Cat("computes more than ", kMaxFlopRatio, " times as much as what it replaces");
     return false;
   }
   if (GrowsTooMuch(mutant.original, mutant.mutant)) {
