@@ -65,6 +65,7 @@ absl::StatusOr<ImportResult> ImportModel(const std::string& path, const ModelOpt
   import.symbol_sizes = options.symbol_sizes;
   import.keep_inexact_constants = options.keep_inexact_constants;
   import.every_value = options.every_value;
+  import.choose_deciding = options.choose_deciding;
   MENDEL_ASSIGN_OR_RETURN(auto sets, ShapeSets(options.shapes));
   if (sets.size() > 1) {
     return InvalidInput("input '", sets[0][0].first, "' is given ", sets.size(),

@@ -31,6 +31,8 @@ struct ModelOptions {
   bool keep_inexact_constants = false;
   /// ImportOptions::every_value; not an option.
   bool every_value = false;
+  /// ImportOptions::choose_deciding; not an option.
+  bool choose_deciding = false;
   /// The model itself, which is then not read from its path; not an option. Its external data is
   /// in the folder of the path.
   std::optional<std::string_view> bytes = {};

@@ -121,6 +121,7 @@ absl::StatusOr<std::vector<Graph>> ImportMembers(const OptimizeSettings& options
     ModelOptions import = options.import;
     import.shapes.clear();
     import.known_shapes = shapes;
+    import.choose_deciding = true;
     MENDEL_ASSIGN_OR_RETURN(ImportResult model, ImportModel(options.model, import, context));
     if (watcher.warn != nullptr) {
       for (const std::string& notice : model.notices) watcher.warn(notice);

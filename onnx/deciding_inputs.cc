@@ -1,10 +1,13 @@
 #include "onnx/deciding_inputs.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "onnx/importer.h"
+#include "onnx/tensor_decode.h"
 
 namespace mendel {
 namespace {
@@ -40,6 +43,15 @@ bool Trace(const std::string& value,
   return true;
 }
 
+/// The element of an integer tensor that has one; external data is not looked at.
+std::optional<int64_t> OneInteger(const onnx::TensorProto& proto, const ModelFile& file) {
+  if (proto.data_location() != onnx::TensorProto::DEFAULT) return std::nullopt;
+  ExternalFiles none("");
+  const auto tensor = DecodeTensor(proto, file, none);
+  if (!tensor.ok() || tensor->size() != 1 || IsFloat(tensor->dtype())) return std::nullopt;
+  return tensor->IntAt(0);
+}
+
 }  // namespace
 
 std::map<std::string, TensorType> DecidingInputs(const onnx::GraphProto& graph) {
@@ -66,6 +78,28 @@ std::map<std::string, TensorType> DecidingInputs(const onnx::GraphProto& graph) 
     for (const std::string& name : found) deciding.insert(*settings.find(name));
   }
   return deciding;
+}
+
+std::set<int64_t> ComparedIntegers(const ModelFile& file) {
+  const onnx::GraphProto& graph = file.model.graph();
+  std::map<std::string_view, const onnx::TensorProto*> stored;
+  for (const onnx::TensorProto& tensor : graph.initializer()) stored[tensor.name()] = &tensor;
+  for (const onnx::NodeProto& node : graph.node()) {
+    if (node.op_type() != "Constant" || node.output_size() != 1) continue;
+    for (const onnx::AttributeProto& attribute : node.attribute())
+      if (attribute.name() == "value") stored[node.output(0)] = &attribute.t();
+  }
+  std::set<int64_t> integers;
+  for (const onnx::NodeProto& node : graph.node()) {
+    if (node.op_type() != "Equal") continue;
+    for (const std::string& operand : node.input()) {
+      const auto found = stored.find(operand);
+      if (found == stored.end()) continue;
+      const std::optional<int64_t> integer = OneInteger(*found->second, file);
+      if (integer.has_value()) integers.insert(*integer);
+    }
+  }
+  return integers;
 }
 
 }  // namespace mendel

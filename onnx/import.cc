@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -103,6 +104,41 @@ absl::StatusOr<OnnxModel> OnnxModel::Parse(std::string_view bytes,
 }
 
 absl::StatusOr<ImportResult> OnnxModel::Import(const ImportOptions& options) const {
+  absl::StatusOr<ImportResult> result = ImportAsGiven(options);
+  if (result.ok() || !options.choose_deciding) return result;
+  absl::StatusOr<ImportResult> chosen = ImportChosen(options);
+  return chosen.ok() ? chosen : result;
+}
+
+/// NotFound unless exactly one integer that the model compares with makes it import.
+absl::StatusOr<ImportResult> OnnxModel::ImportChosen(const ImportOptions& options) const {
+  constexpr size_t kMostTried = 4;  // each is an import
+  const absl::Status none = absl::NotFoundError("no single value decides");
+  const auto inputs = deciding_inputs();
+  if (inputs.size() != 1 || options.bindings.count(inputs.begin()->first) != 0) return none;
+  const std::set<int64_t> values = ComparedIntegers(parsed_->file);
+  if (values.size() > kMostTried) return none;
+  const auto& [name, type] = *inputs.begin();
+  std::optional<ImportResult> chosen;
+  for (const int64_t value : values) {
+    if (value < LowestInteger(type.dtype) || value > HighestInteger(type.dtype)) continue;
+    ImportOptions bound = options;
+    bound.bindings.insert_or_assign(name, Tensor::FromInts(type, {{value}}));
+    absl::StatusOr<ImportResult> result = ImportAsGiven(bound);
+    if (!result.ok()) continue;
+    if (chosen.has_value()) return none;
+    chosen = *std::move(result);
+    chosen->notices.push_back(
+        Cat("input '", name, "' is bound to ", value,
+            ", which the model compares it with: a branch for other values does not suit the "
+            "shapes; --bind ",
+            name, "=file.npy sets another"));
+  }
+  if (!chosen.has_value()) return none;
+  return *std::move(chosen);
+}
+
+absl::StatusOr<ImportResult> OnnxModel::ImportAsGiven(const ImportOptions& options) const {
   Importer importer(parsed_->file, options, parsed_->directory);
   absl::StatusOr<ImportResult> result = importer.Run();
   if (!result.ok()) {

@@ -234,6 +234,33 @@ TEST(Import, BranchesOfARunTimeConditionHaveOneType) {
                 "output 0 is f32[2,3] of then_branch, but f32[3,2] of else_branch");
 }
 
+/// A model with branches for the rates that it compares with; only the first suits its input.
+TEST(Import, BindsAnInputThatDecidesToTheOnlyValueThatImports) {
+  Builder model;
+  model.Input("rate", {}, DType::kI64).Input("x", {"2"}).Output("y");
+  model.Initializer("known", Tensor::Scalar(DType::kI64, 16000));
+  model.Node("Equal", {"rate", "known"}, {"same"});
+  auto& node = model.Node("If", {"same"}, {"y"});
+  for (const char* branch : {"then_branch", "else_branch"}) {
+    auto& graph = *Builder::Attribute(node, branch, onnx::AttributeProto::GRAPH).mutable_g();
+    graph.add_output()->set_name("inner");
+    Builder::AddNode(*graph.mutable_node(), branch[0] == 't' ? "Relu" : "NonZero", {"x"},
+                     {"inner"});
+  }
+  EXPECT_FALSE(Import(model).ok()) << "programs that are compared keep their inputs";
+  ImportOptions choose;
+  choose.choose_deciding = true;
+  const auto chosen = Import(model, choose);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  ASSERT_EQ(chosen->graph.inputs().size(), 1U);
+  EXPECT_EQ(InputName(chosen->graph.node(chosen->graph.inputs()[0])), "x");
+  ASSERT_EQ(chosen->notices.size(), 1U);
+  EXPECT_THAT(chosen->notices[0], HasSubstr("input 'rate' is bound to 16000"));
+  ImportOptions other = choose;
+  other.bindings.emplace("rate", Tensor::Scalar(DType::kI64, 8000));
+  EXPECT_FALSE(Import(model, other).ok()) << "a given value is never replaced";
+}
+
 /// A function "local.Twice(x){alpha}" that applies LeakyRelu twice.
 void AddTwice(Builder& model, const std::string& inner_domain, const std::string& inner_op) {
   auto& function = *model.model().add_functions();

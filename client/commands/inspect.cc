@@ -200,7 +200,9 @@ absl::Status InspectText(const std::string& path, Context& context) {
 }
 
 absl::Status InspectModel(const std::string& path, const ModelOptions& options, Context& context) {
-  MENDEL_ASSIGN_OR_RETURN(const ImportResult model, ImportModel(path, options, context));
+  ModelOptions import = options;
+  import.choose_deciding = true;
+  MENDEL_ASSIGN_OR_RETURN(const ImportResult model, ImportModel(path, import, context));
   Report(context, "kind", "model");
   Report(context, "model_hash", model.model_hash);
   ReportGraph(model.graph, context);

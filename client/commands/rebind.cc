@@ -57,6 +57,7 @@ absl::StatusOr<ReboundPlan> RebindMember(const Plan& plan, const Options& option
   pipe.Phase("import");
   ModelOptions import = options.import;
   import.known_shapes = InputShapes(plan.graph);
+  import.choose_deciding = true;
   MENDEL_ASSIGN_OR_RETURN(const ImportResult model, ImportModel(options.model, import, context));
   pipe.Phase("certify");
   MENDEL_ASSIGN_OR_RETURN(ReboundPlan result, RebindPlan(plan, model.graph));

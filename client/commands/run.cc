@@ -89,6 +89,7 @@ absl::StatusOr<std::unique_ptr<BundleSession>> LoadModel(
     const Options& options, const std::map<std::string, Tensor>& inputs, Context& context) {
   ModelOptions import;
   import.shapes = options.shapes;
+  import.choose_deciding = true;
   if (import.shapes.empty()) {
     for (const auto& [name, tensor] : inputs)
       import.known_shapes.emplace_back(name, tensor.shape());

@@ -1,5 +1,5 @@
-// Operators on lines along one axis of a row-major tensor: CumSum, ArgMax, ArgMin, Hardmax, TopK.
-// f32, f64, i32 and i64.
+// Operators on lines along one axis of a row-major tensor: CumSum, ArgMax, ArgMin, Hardmax, TopK in
+// f32, f64, i32 and i64; Softmax and LogSoftmax in f32.
 #ifndef MENDEL_KERNELS_CPU_KERNELS_LINES_H_
 #define MENDEL_KERNELS_CPU_KERNELS_LINES_H_
 
@@ -29,6 +29,10 @@ std::unique_ptr<Kernel> MakeArgExtremeKernel(const Lines& lines, Place from, Pla
 
 /// 1 at the first of the largest elements of a line, 0 elsewhere. In place or not.
 std::unique_ptr<Kernel> MakeHardmaxKernel(const Lines& lines, Place from, Place to);
+
+/// exp(x - largest of the line) over the sum of its line, or the logarithm of that; f32. Made for
+/// lines side by side (inner > 1). In place or not.
+std::unique_ptr<Kernel> MakeSoftmaxKernel(const Lines& lines, Place from, Place to, bool logarithm);
 
 /// The `k` largest or smallest elements, in order, and their positions as i64; of equals the first
 /// ones, NaN being the largest value. Scratch memory of TopKScratch bytes for `threads` threads.

@@ -35,6 +35,18 @@ ChangeInputs Edges(std::vector<double> edges) {
   };
 }
 
+/// Axes with lines side by side: strips, their tails, several threads, and extremes.
+TEST(RemainingOperators, SoftmaxOfOtherAxes) {
+  const ChangeInputs special = Edges({kQuietNan, -kInfiniteValue, 120.0, -120.0, 0.0});
+  for (const char* name : {"Softmax", "LogSoftmax"}) {
+    for (const int64_t axis : {0, 1}) {
+      CheckOperator(name, {Floats({3, 16, 300})}, {{"axis", axis}});
+      CheckOperator(name, {Floats({1, 5, 1030})}, {{"axis", axis}}, {{0, {-60, 60}}}, special);
+    }
+    CheckOperator(name, {Floats({2, 1, 7})}, {{"axis", int64_t{1}}});
+  }
+}
+
 TEST(RemainingOperators, Functions) {
   const ChangeInputs special = Edges({kQuietNan, kInfiniteValue, -kInfiniteValue, 0.0, -0.0, 1.0,
                                       -1.0, 1e-3, -1e-3, 1.0 + 0x1p-20});

@@ -1,5 +1,6 @@
-// Softmax, LogSoftmax and LayerNormalization by oneDNN; LayerNormalization with parameters that are
-// broadcast otherwise; LRN.
+// Softmax, LogSoftmax and LayerNormalization by oneDNN. Native kernels: softmax of other axes than
+// the last, which oneDNN computes one element at a time; LayerNormalization with parameters that
+// are broadcast otherwise; LRN.
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "kernels/cpu/kernels/lines.h"
 #include "kernels/cpu/kernels/lrn.h"
 #include "kernels/cpu/kernels/moments.h"
 #include "kernels/cpu/kernels/typed.h"
@@ -44,12 +46,24 @@ absl::StatusOr<bool> LowerSoftmax(Lowering& lowering, int32_t id) {
   const ValueId input = node.inputs[0];
   const Shape& shape = lowering.shape(input);
   if (lowering.type(input).dtype != DType::kF32 || shape.empty()) return false;
+  const int64_t axis = node.attrs.Int("axis");
+  const Lines lines = {DType::kF32, NumElements(Shape(shape.begin(), shape.begin() + axis)),
+                       shape[static_cast<size_t>(axis)],
+                       NumElements(Shape(shape.begin() + axis + 1, shape.end()))};
+  if (lines.inner > 1) {
+    const Place from = lowering.Plain(input);
+    const Place to = lowering.Allocate({id, 0}, PlainLayout(shape));
+    lowering.Emit({id}, "softmax lines",
+                  MakeSoftmaxKernel(lines, from, to, node.op->name == "LogSoftmax"), {from, to}, 0,
+                  std::pair{to, from});
+    return true;
+  }
   const auto way =
       node.op->name == "Softmax" ? dnnl::algorithm::softmax_accurate : dnnl::algorithm::softmax_log;
   const memory::desc desc = DescOf(shape, PlainLayout(shape));
   const dnnl::softmax_v2_forward::primitive_desc chosen(
       dnnl::softmax_v2_forward::desc(dnnl::prop_kind::forward_inference, way, desc, desc,
-                                     static_cast<int>(node.attrs.Int("axis"))),
+                                     static_cast<int>(axis)),
       UserScratchpad(), Engine());
   const Place from = lowering.Plain(input);
   const Place to = lowering.Allocate({id, 0}, PlainLayout(shape));
