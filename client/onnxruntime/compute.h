@@ -21,7 +21,7 @@ ComputeInfo* NewCompute(const RuntimeApi& api, std::unique_ptr<PartRunner> runne
 void FreeCompute(ComputeInfo* info);
 
 /// The number of threads that ONNX Runtime gives to the loops of one operator. No member of its
-/// interface tells it: a loop whose steps wait for each other counts them.
+/// interface reports it: a loop whose steps wait for each other counts them.
 int CountThreads(const RuntimeApi& api, const KernelContext* context);
 
 }  // namespace mendel::ort

@@ -72,8 +72,8 @@ std::filesystem::path ContextPath(const Settings& settings, const std::string& m
 }
 
 /// Writes the bytes beside the model and returns the file's name.
-absl::StatusOr<std::string> WriteBeside(const std::string& bytes, const std::string& part,
-                                        const std::filesystem::path& model) {
+absl::StatusOr<std::string> WriteFileNextTo(const std::string& bytes, const std::string& part,
+                                            const std::filesystem::path& model) {
   std::string name = Cat(model.stem().string(), "_", part, ".mendel");
   for (char& c : name)
     if (c == '/') c = '_';
@@ -114,7 +114,7 @@ absl::StatusOr<Node*> WriteContext(const RuntimeApi& api, const ContextBlob& blo
                                    const Settings& settings, const std::string& model_path) {
   std::string bytes = EncodeContext(blob);
   if (!settings.embed_context) {
-    MENDEL_ASSIGN_OR_RETURN(bytes, WriteBeside(bytes, name, ContextPath(settings, model_path)));
+    MENDEL_ASSIGN_OR_RETURN(bytes, WriteFileNextTo(bytes, name, ContextPath(settings, model_path)));
   }
   Attributes attributes(api);
   MENDEL_RETURN_IF_ERROR(attributes.Add("main_context", 1));

@@ -8,7 +8,7 @@
 namespace mendel::ort {
 namespace {
 
-/// First version that tells a scalar from a tensor without a known shape.
+/// First version that separates a scalar from a tensor without a known shape.
 inline constexpr int kHasShapeMinor = 24;
 inline constexpr Member<390, bool(const TensorInfo*)> kHasShape;
 
