@@ -219,6 +219,9 @@ void PartRunner::SearchLoop() {
     waiting_.pop_front();
     lock.unlock();
     const auto program = Optimize(blob_.model, shapes, settings_.budget_s, threads_, stop_);
+    lock.lock();
+    if (closing_) return;  // what a stopped search found is not kept
+    lock.unlock();
     std::string failure;
     if (program.ok() && !CachePath(shapes).empty()) {
       const absl::Status stored = Store(program->get(), CachePath(shapes));
