@@ -187,7 +187,7 @@ TEST_F(Tenancy, EveryMethodAsksForItsRoleInTheProject) {
     for (const Tenant& tenant : tenants_) {
       for (const auto& [principal, roles] : Principals()) {
         const bool may = ParseGrants(roles)->In(tenant.project) >= needed;
-        // What is deleted for one principal would be missing for the next.
+        // A deleted resource would be missing for the next principal.
         if (may && method.find("/Delete") != std::string::npos) continue;
         const auto [status, answer] = Ask(method, principal, row(tenant));
         const std::string cell =
@@ -220,7 +220,7 @@ TEST_F(Tenancy, EveryMethodAsksForItsRoleInTheProject) {
 }
 
 TEST_F(Tenancy, ContentOfOtherProjectsIsNotThere) {
-  // What "a" stores, asked for in "b" by somebody who may do everything there.
+  // The admin of "b" asks there for content that "a" stores.
   Tenant ask = tenants_[1];
   ask.project = "b";
   const Tenant& own = tenants_[2];
