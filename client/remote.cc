@@ -62,6 +62,9 @@ void AddServerOptions(CLI::App& app, ServerOptions& options, bool with_default) 
   if (with_default) server->envname("MENDEL_SERVER")->capture_default_str();
   app.add_option("--token-file", service.token_file, "File with the bearer token (or MENDEL_TOKEN)")
       ->envname("MENDEL_TOKEN_FILE");
+  app.add_option("--project", service.project,
+                 "Project of uploads and lists; default: the project 'default'")
+      ->envname("MENDEL_PROJECT");
   app.add_flag("--ssl-grpc-use-ssl", service.use_ssl, "Talk TLS");
   app.add_option("--ssl-grpc-root-certifications-file", service.root_certifications_file,
                  "Certificates to trust (PEM)");
@@ -94,7 +97,8 @@ absl::Status FromServer(const absl::Status& status) {
 }
 
 std::string FullName(const std::string& collection, const std::string& name) {
-  return name.rfind(collection + "/", 0) == 0 ? name : Cat(collection, "/", name);
+  const bool full = name.rfind(collection + "/", 0) == 0 || name.rfind("projects/", 0) == 0;
+  return full ? name : Cat(collection, "/", name);
 }
 
 google::protobuf::Duration DurationOf(double seconds) {

@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<ServiceClient>> Connect(const ServerOptions& opti
 /// server failed: ...").
 absl::Status FromServer(const absl::Status& status);
 
-/// "jobs/1" for "jobs/1" and "1"; the same for plans and models.
+/// "jobs/1" for "jobs/1" and "1"; the same for plans and models. Names in projects stay.
 std::string FullName(const std::string& collection, const std::string& name);
 
 google::protobuf::Duration DurationOf(double seconds);

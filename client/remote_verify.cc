@@ -7,6 +7,7 @@
 #include "client/format.h"
 #include "client/limits.h"
 #include "client/service/local_file.h"
+#include "client/service/upload.h"
 #include "runtime/plan_file.h"
 
 namespace mendel {
@@ -32,14 +33,14 @@ absl::Status VerifyRemotely(ServiceClient& client, const v1::JobSpec& spec, bool
   return ReportVerdict(job.verdict(), refit_is_good, context);
 }
 
-/// "plans/{sha256}" of a file, or the name itself.
-absl::StatusOr<std::string> PlanName(const std::string& plan) {
-  if (plan.rfind("plans/", 0) == 0) return plan;
+/// "plans/{sha256}" of a file in the project, or the name itself.
+absl::StatusOr<std::string> PlanName(const std::string& plan, const std::string& project) {
+  if (plan.rfind("plans/", 0) == 0 || plan.rfind("projects/", 0) == 0) return plan;
   MENDEL_ASSIGN_OR_RETURN(const LocalFile file, LocalFile::Open(plan));
   MENDEL_ASSIGN_OR_RETURN(const int64_t size, file.Size());
   Sha256 hash;
   MENDEL_RETURN_IF_ERROR(file.Hash(size, hash));
-  return Cat("plans/", hash.HexDigest());
+  return NameIn(project, Cat("plans/", hash.HexDigest()));
 }
 
 }  // namespace
@@ -78,7 +79,8 @@ absl::Status VerifyPairRemotely(const ServerOptions& server, const PairOptions& 
 absl::Status VerifyPlanRemotely(const ServerOptions& server, const std::string& plan,
                                 const std::string& model, Context& context) {
   v1::JobSpec spec;
-  MENDEL_ASSIGN_OR_RETURN(*spec.mutable_verify_plan()->mutable_plan(), PlanName(plan));
+  MENDEL_ASSIGN_OR_RETURN(*spec.mutable_verify_plan()->mutable_plan(),
+                          PlanName(plan, server.service.project));
   MENDEL_ASSIGN_OR_RETURN(const auto client, Connect(server, context));
   MENDEL_ASSIGN_OR_RETURN(const v1::Model uploaded, UploadModel(*client, model, context));
   spec.mutable_verify_plan()->set_model(uploaded.name());

@@ -145,16 +145,17 @@ class ObservedStore final : public JobStore {
   absl::StatusOr<v1::Model> GetModel(const std::string& name) override {
     return jobs_->GetModel(name);
   }
-  absl::StatusOr<Page<v1::Model>> ListModels(int page_size, const std::string& token) override {
-    return jobs_->ListModels(page_size, token);
+  absl::StatusOr<Page<v1::Model>> ListModels(const ProjectFilter& project, int page_size,
+                                             const std::string& token) override {
+    return jobs_->ListModels(project, page_size, token);
   }
   absl::Status DeleteModel(const std::string& name) override { return jobs_->DeleteModel(name); }
   absl::StatusOr<v1::Plan> GetPlan(const std::string& name) override {
     return jobs_->GetPlan(name);
   }
-  absl::StatusOr<Page<v1::Plan>> ListPlans(const std::string& model, int page_size,
-                                           const std::string& token) override {
-    return jobs_->ListPlans(model, page_size, token);
+  absl::StatusOr<Page<v1::Plan>> ListPlans(const ProjectFilter& project, const std::string& model,
+                                           int page_size, const std::string& token) override {
+    return jobs_->ListPlans(project, model, page_size, token);
   }
   absl::Status DeletePlan(const std::string& name) override { return jobs_->DeletePlan(name); }
   absl::StatusOr<std::optional<v1::Plan>> FindPlan(const std::string& key) override {
@@ -163,12 +164,12 @@ class ObservedStore final : public JobStore {
   absl::Status RememberPlan(const std::string& key, const std::string& plan) override {
     return jobs_->RememberPlan(key, plan);
   }
-  absl::Status ChargeUpload(const std::string& client, const std::string& sha256, int64_t bytes,
+  absl::Status ChargeUpload(const std::string& client, const std::string& file, int64_t bytes,
                             int64_t limit) override {
-    return jobs_->ChargeUpload(client, sha256, bytes, limit);
+    return jobs_->ChargeUpload(client, file, bytes, limit);
   }
-  absl::Status ForgetUpload(const std::string& client, const std::string& sha256) override {
-    return jobs_->ForgetUpload(client, sha256);
+  absl::Status ForgetUpload(const std::string& client, const std::string& file) override {
+    return jobs_->ForgetUpload(client, file);
   }
   absl::Status ForgetUploadsBefore(int64_t wall_micros,
                                    const std::set<std::string>& stored) override {

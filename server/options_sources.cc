@@ -37,9 +37,10 @@ bool IsKey(std::string_view key) {
 }
 
 absl::Status CheckRole(std::string_view option, const std::string& role, bool automatic) {
-  if ((automatic && role == "auto") || ParseRole(role)) return absl::OkStatus();
+  if ((automatic && role == "auto") || ParseGrants(role)) return absl::OkStatus();
   return InvalidInput(option, ": '", role, "' is not ", automatic ? "auto, " : "",
-                      "none, reader, submitter or admin");
+                      "none, reader, submitter or admin, or such roles by project, as in "
+                      "PROJECT:reader,OTHER:submitter");
 }
 
 absl::Status CheckTls(const ServerOptions& options) {
@@ -156,7 +157,9 @@ PageAddress PageAddressOf(const ServerOptions& options) {
 absl::Status CheckOptions(const ServerOptions& options) {
   MENDEL_RETURN_IF_ERROR(CheckRole("anonymous-role", options.anonymous_role, true));
   MENDEL_RETURN_IF_ERROR(CheckRole("certificate-role", options.certificate_role, false));
-  MENDEL_RETURN_IF_ERROR(CheckRole("debug-role", options.debug_role, false));
+  if (!ParseRole(options.debug_role))
+    return InvalidInput("debug-role: '", options.debug_role,
+                        "' is not none, reader, submitter or admin");
   MENDEL_RETURN_IF_ERROR(CheckTls(options));
   const std::vector<std::string> addresses = ListenAddresses(options);
   if (addresses.empty()) return InvalidInput("listen: no address");

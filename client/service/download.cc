@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <memory>
 #include <string_view>
@@ -13,10 +14,13 @@
 namespace mendel {
 namespace {
 
-absl::StatusOr<v1::Digest> ParseBlob(std::string_view name) {
+absl::StatusOr<v1::Digest> ParseBlob(std::string_view whole) {
+  std::string_view name = whole;
   v1::Digest digest;
   int64_t size = -1;
   constexpr std::string_view kPrefix = "blobs/";
+  // A project may stand before it.
+  if (name.starts_with("projects/")) name.remove_prefix(std::min(name.find("blobs/"), name.size()));
   if (name.starts_with(kPrefix) && name.size() > kPrefix.size() + 65 &&
       name[kPrefix.size() + 64] == '/') {
     digest.set_sha256(std::string(name.substr(kPrefix.size(), 64)));
@@ -25,7 +29,7 @@ absl::StatusOr<v1::Digest> ParseBlob(std::string_view name) {
     if (parsed.ec != std::errc() || parsed.ptr != end) size = -1;
   }
   if (size < 0 || digest.sha256().find_first_not_of("0123456789abcdef") != std::string::npos) {
-    return absl::DataLossError(Cat("the server named a blob '", name, "'"));
+    return absl::DataLossError(Cat("the server named a blob '", whole, "'"));
   }
   digest.set_size_bytes(size);
   return digest;

@@ -10,10 +10,10 @@
 
 namespace mendel {
 
-/// `sleep` and `report` as Retrier's.
+/// `sleep` and `report` as Retrier's, `project` as ServiceOptions'.
 std::unique_ptr<ServiceClient> MakeServiceClient(std::unique_ptr<Channel> channel,
                                                  const RetryPolicy& policy, Retrier::Sleep sleep,
-                                                 Retrier::Report report);
+                                                 Retrier::Report report, std::string project = "");
 
 }  // namespace mendel
 

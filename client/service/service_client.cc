@@ -21,15 +21,17 @@ constexpr int kDigestsPerQuestion = 10'000;
 class Client final : public ServiceClient {
  public:
   Client(std::unique_ptr<Channel> channel, const RetryPolicy& policy, Retrier::Sleep sleep,
-         Retrier::Report report)
+         Retrier::Report report, std::string project)
       : channel_(std::move(channel)),
         policy_(policy),
         sleep_(std::move(sleep)),
-        report_(std::move(report)) {}
+        report_(std::move(report)),
+        project_(std::move(project)) {}
 
   absl::StatusOr<v1::Model> Upload(const std::string& path,
                                    const TransferFunction& progress) override {
-    MENDEL_ASSIGN_OR_RETURN(const LocalModel local, FindModelFiles(path));
+    MENDEL_ASSIGN_OR_RETURN(LocalModel local, FindModelFiles(path));
+    local.manifest.set_parent(Parent());
     absl::StatusOr<v1::Model> model = absl::InternalError("no attempt");
     // The server may have dropped an old blob between telling that it has it and the manifest:
     // asked twice.
@@ -85,6 +87,7 @@ class Client final : public ServiceClient {
   absl::StatusOr<std::vector<v1::Job>> ListJobs(const JobQuery& query) override {
     v1::ListJobsRequest request;
     request.set_client(query.client);
+    request.set_parent(Parent());
     for (const v1::JobState state : query.states) request.add_states(state);
     return Pages<v1::ListJobsResponse, v1::Job>(request, query.limit,
                                                 [](auto& page) { return page.mutable_jobs(); });
@@ -105,6 +108,7 @@ class Client final : public ServiceClient {
   absl::StatusOr<std::vector<v1::Plan>> ListPlans(const std::string& model, int limit) override {
     v1::ListPlansRequest request;
     request.set_model(model);
+    if (model.empty()) request.set_parent(Parent());
     return Pages<v1::ListPlansResponse, v1::Plan>(request, limit,
                                                   [](auto& page) { return page.mutable_plans(); });
   }
@@ -156,6 +160,7 @@ class Client final : public ServiceClient {
   absl::StatusOr<std::vector<v1::Digest>> MissingOf(const LocalModel& local) {
     std::vector<v1::Digest> missing;
     v1::FindMissingBlobsRequest request;
+    request.set_parent(Parent());
     const auto ask = [&]() -> absl::Status {
       MENDEL_ASSIGN_OR_RETURN(const auto response, Query<v1::FindMissingBlobsResponse>(request));
       missing.insert(missing.end(), response.missing().begin(), response.missing().end());
@@ -179,19 +184,24 @@ class Client final : public ServiceClient {
       const auto known = local.path_of.find(digest.sha256());
       if (known == local.path_of.end())
         return absl::DataLossError("the server requests a blob that was not offered");
-      MENDEL_RETURN_IF_ERROR(
-          UploadBlob(*channel_, retrier, known->second, digest, [&](int64_t done, int64_t) {
+      MENDEL_RETURN_IF_ERROR(UploadBlob(
+          *channel_, retrier, known->second, digest,
+          [&](int64_t done, int64_t) {
             if (progress) progress(before + done, local.size_bytes);
-          }));
+          },
+          project_));
       before += digest.size_bytes();
     }
     return absl::OkStatus();
   }
 
+  std::string Parent() const { return project_.empty() ? "" : Cat("projects/", project_); }
+
   std::unique_ptr<Channel> channel_;
   RetryPolicy policy_;
   Retrier::Sleep sleep_;
   Retrier::Report report_;
+  const std::string project_;
 };
 
 }  // namespace
@@ -200,13 +210,14 @@ absl::StatusOr<std::unique_ptr<ServiceClient>> ConnectService(const ServiceOptio
   MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<Channel> channel, OpenChannel(options));
   RetryPolicy policy;
   policy.give_up_seconds = options.retry_seconds;
-  return MakeServiceClient(std::move(channel), policy, nullptr, options.on_retry);
+  return MakeServiceClient(std::move(channel), policy, nullptr, options.on_retry, options.project);
 }
 
 std::unique_ptr<ServiceClient> MakeServiceClient(std::unique_ptr<Channel> channel,
                                                  const RetryPolicy& policy, Retrier::Sleep sleep,
-                                                 Retrier::Report report) {
-  return std::make_unique<Client>(std::move(channel), policy, std::move(sleep), std::move(report));
+                                                 Retrier::Report report, std::string project) {
+  return std::make_unique<Client>(std::move(channel), policy, std::move(sleep), std::move(report),
+                                  std::move(project));
 }
 
 bool HasEnded(v1::JobState state) {

@@ -25,6 +25,9 @@ struct ServiceOptions {
   /// machine only.
   std::string token_file;
   std::string token;
+  /// Project of uploads, and of lists; empty: "default". Names state theirs
+  /// (`projects/x/jobs/...`).
+  std::string project;
   /// Longest time for one unary call.
   double call_seconds = 30;
   /// Time without progress after which the client gives up an unreachable or full server. 0: no

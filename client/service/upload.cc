@@ -32,12 +32,13 @@ std::string UuidOf(const std::string& hash) {
 class BlobUpload {
  public:
   BlobUpload(Channel& channel, Retrier& retrier, const LocalFile& file, const v1::Digest& digest,
-             const TransferFunction& progress)
+             const TransferFunction& progress, const std::string& project)
       : channel_(channel),
         retrier_(retrier),
         file_(file),
         digest_(digest),
         progress_(progress),
+        project_(project),
         buffer_(kChunk) {
     Name(UploadUuid(digest));
   }
@@ -69,7 +70,8 @@ class BlobUpload {
 
  private:
   void Name(const std::string& uuid) {
-    name_ = Cat("uploads/", uuid, "/blobs/", digest_.sha256(), "/", digest_.size_bytes());
+    name_ = NameIn(project_,
+                   Cat("uploads/", uuid, "/blobs/", digest_.sha256(), "/", digest_.size_bytes()));
   }
 
   /// Asks how much is there; true when everything is.
@@ -127,6 +129,7 @@ class BlobUpload {
   const LocalFile& file_;
   const v1::Digest& digest_;
   const TransferFunction& progress_;
+  const std::string& project_;
   std::vector<char> buffer_;
   std::string name_;
   int64_t committed_ = 0;
@@ -134,6 +137,10 @@ class BlobUpload {
 };
 
 }  // namespace
+
+std::string NameIn(const std::string& project, const std::string& rest) {
+  return project.empty() ? rest : Cat("projects/", project, "/", rest);
+}
 
 std::string UploadUuid(const v1::Digest& digest) {
   std::array<char, 256> host{};
@@ -143,9 +150,10 @@ std::string UploadUuid(const v1::Digest& digest) {
 }
 
 absl::Status UploadBlob(Channel& channel, Retrier& retrier, const std::string& path,
-                        const v1::Digest& digest, const TransferFunction& progress) {
+                        const v1::Digest& digest, const TransferFunction& progress,
+                        const std::string& project) {
   MENDEL_ASSIGN_OR_RETURN(const LocalFile file, LocalFile::Open(path));
-  return BlobUpload(channel, retrier, file, digest, progress).Run();
+  return BlobUpload(channel, retrier, file, digest, progress, project).Run();
 }
 
 }  // namespace mendel

@@ -16,11 +16,15 @@ namespace mendel {
 /// that was killed finds its own unfinished upload again without having written anything down.
 std::string UploadUuid(const v1::Digest& digest);
 
-/// Sends the file at `path`, whose digest it is, from the size that the server has committed.
-/// `progress` is reported the blob's bytes in place. When another client keeps writing under that
-/// name (Aborted, several times), the upload goes on under its own.
+/// `projects/{project}/` and the rest; the rest alone where the project is empty.
+std::string NameIn(const std::string& project, const std::string& rest);
+
+/// Sends the file at `path` to the project (empty: "default"), whose digest it is, from the size
+/// that the server has committed. `progress` is reported the blob's bytes in place. When another
+/// client keeps writing under that name (Aborted, several times), the upload goes on under its own.
 absl::Status UploadBlob(Channel& channel, Retrier& retrier, const std::string& path,
-                        const v1::Digest& digest, const TransferFunction& progress);
+                        const v1::Digest& digest, const TransferFunction& progress,
+                        const std::string& project = "");
 
 }  // namespace mendel
 

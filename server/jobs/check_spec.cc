@@ -4,6 +4,8 @@
 #include "base/status.h"
 #include "server/jobs/job_runner.h"
 #include "server/jobs/worker_command.h"
+#include "server/store/blob_store.h"
+#include "server/store/project_name.h"
 
 namespace mendel::server {
 namespace {
@@ -23,10 +25,9 @@ class Checker {
     if (!good && status_.ok()) status_ = InvalidInput(prefix_, ".", field, ": ", what);
   }
   void Name(const std::string& name, std::string_view kind, std::string_view field) {
-    const bool good =
-        name.size() == kind.size() + 65 && name.starts_with(kind) && name[kind.size()] == '/' &&
-        std::all_of(name.begin() + static_cast<std::ptrdiff_t>(kind.size()) + 1, name.end(),
-                    [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+    const std::string rest = SplitName(name).rest;
+    const bool good = rest.starts_with(kind) && rest.size() > kind.size() &&
+                      rest[kind.size()] == '/' && IsSha256(rest.substr(kind.size() + 1));
     Require(good, field, Cat("must be ", kind, "/ and 64 lower-case hexadecimal digits"));
   }
   void Shapes(const std::string& shapes) {

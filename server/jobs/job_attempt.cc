@@ -14,6 +14,7 @@
 #include "server/jobs/work_key.h"
 #include "server/jobs/worker_command.h"
 #include "server/jobs/worker_outcome.h"
+#include "server/store/project_name.h"
 
 namespace mendel::server {
 namespace {
@@ -73,6 +74,7 @@ class Attempt {
 
  private:
   std::string Name() const { return job_.job.name(); }
+  std::string SharedProfiles() const { return ProfilesOf(options_.cache, ProjectOf(Name())); }
 
   /// A plan of the same work by an earlier job.
   bool ServeStored() {
@@ -98,7 +100,7 @@ class Attempt {
         command_, MakeWorkerCommand(job_.job.spec(), options_, context_.jobs, context_.blobs));
     MENDEL_ASSIGN_OR_RETURN(folder_, JobFolder::Open(options_.work_folder, Name(), job_.fence));
     // Without the others' measurements a job takes longer, no more.
-    if (command_.searches) CopyProfiles(options_.cache, folder_->CachePath()).IgnoreError();
+    if (command_.searches) CopyProfiles(SharedProfiles(), folder_->CachePath()).IgnoreError();
     limits_ = LimitsOf(job_.job.spec(), options_);
     const int64_t cpus = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kCpusAtMost);
     const Launch launch{
@@ -171,7 +173,7 @@ class Attempt {
 
   void Merge() {
     const std::scoped_lock lock(context_.merging);
-    MergeProfiles(folder_->CachePath(), options_.cache).IgnoreError();
+    MergeProfiles(folder_->CachePath(), SharedProfiles()).IgnoreError();
   }
 
   void Fail(google::rpc::Status error) {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "server/store/project_name.h"
 
 namespace mendel::server {
 namespace {
@@ -21,15 +22,27 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFolders[] = {"in", "out", "tmp", "cache"};
 
-/// The uuid of "jobs/{uuid}"; it becomes a file name.
+/// Between a job's uuid and its project in the folder's name; neither has one.
+constexpr char kOfProject = '_';
+
+/// "{uuid}" or "{uuid}_{project}" of a job; it becomes a file name.
 absl::StatusOr<std::string> FolderName(const std::string& job) {
-  const std::string name = job.starts_with("jobs/") ? job.substr(5) : "";
+  const NameInProject split = SplitName(job);
+  const std::string name = split.rest.starts_with("jobs/") ? split.rest.substr(5) : "";
   const bool good =
       !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-';
       });
   if (!good) return InvalidInput("'", job, "' is no job's name");
-  return name;
+  return split.project.empty() ? name : Cat(name, std::string(1, kOfProject), split.project);
+}
+
+/// The job of a folder, whose name may end with a fence.
+std::string JobOf(const fs::path& folder) {
+  const std::string stem = folder.stem().string();
+  const size_t end = stem.find(kOfProject);
+  const std::string project = end == std::string::npos ? "" : stem.substr(end + 1);
+  return JoinName(project, Cat("jobs/", stem.substr(0, end)));
 }
 
 absl::StatusOr<Descriptor> Lock(const fs::path& path) {
@@ -131,8 +144,7 @@ void SweepJobFolders(const std::string& work_folder,
                      const std::function<void(const std::string& folder)>& leave) {
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(fs::path(work_folder) / "jobs", code)) {
-    const std::string job = Cat("jobs/", entry.path().stem().string());
-    if (!ended(job)) continue;
+    if (!ended(JobOf(entry.path()))) continue;
     const auto lock = Lock(entry.path());
     if (!lock.ok()) continue;
     leave(entry.path().string());

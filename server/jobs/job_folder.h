@@ -1,4 +1,5 @@
-// The folder of one job: `<work_folder>/jobs/<uuid>/` with in, out, tmp and cache (sandbox.h).
+// The folder of one job: `<work_folder>/jobs/<uuid>/`, or `<uuid>_<project>/`, with in, out, tmp
+// and cache (sandbox.h).
 //
 // It is locked while an attempt runs. A new attempt finds it empty but for cache/, whose
 // measurements are what a job continues from; it goes when the job ends.
@@ -18,9 +19,9 @@ namespace mendel::server {
 
 class JobFolder {
  public:
-  /// `job`: "jobs/{uuid}". An earlier attempt whose lease was given away goes within a second,
-  /// unless its server is cut off from the store and shares the work folder with us; then this
-  /// attempt gets a folder beside, `<uuid>.<fence>`.
+  /// `job`: "jobs/{uuid}" in its project. An earlier attempt whose lease was given away goes within
+  /// a second, unless its server is cut off from the store and shares the work folder with us; then
+  /// this attempt gets a folder beside, `<uuid>.<fence>`.
   static absl::StatusOr<std::unique_ptr<JobFolder>> Open(const std::string& work_folder,
                                                          const std::string& job, int64_t fence);
 
@@ -45,7 +46,7 @@ class JobFolder {
   Descriptor lock_;
 };
 
-/// Deletes the folders of jobs for which `ended` is true ("jobs/{uuid}") and that no attempt holds;
+/// Deletes the folders of jobs for which `ended` is true (a job's name) and that no attempt holds;
 /// `leave` is called with each before: nobody begins that job again, so that what its last attempt
 /// left behind would stay for ever.
 void SweepJobFolders(const std::string& work_folder,

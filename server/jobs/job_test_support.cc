@@ -50,7 +50,7 @@ JobWorld::~JobWorld() {
 std::string JobWorld::AddModel(const std::string& file_name, const std::string& bytes) {
   const std::string path = folder_ + "/upload";
   std::ofstream(path, std::ios::binary) << bytes;
-  const auto blob = blobs_->Adopt(path);
+  const auto blob = blobs_->Adopt(path, "");
   MENDEL_CHECK(blob.ok());
   v1::Model model;
   model.set_name(Cat("models/", Sha256Hex(Cat(file_name, " ", blob->sha256))));

@@ -63,6 +63,12 @@ bool IsRegularFile(const std::string& path) {
 
 }  // namespace
 
+std::string ProfilesOf(const std::string& shared, const std::string& project) {
+  if (project.empty()) return shared;
+  const std::filesystem::path path(shared);
+  return path.parent_path() / Cat(path.stem().string(), ".", project, path.extension().string());
+}
+
 absl::Status CopyProfiles(const std::string& shared, const std::string& copy) {
   std::error_code code;
   if (!std::filesystem::exists(shared, code) || std::filesystem::exists(copy, code))

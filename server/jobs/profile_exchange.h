@@ -23,6 +23,10 @@ struct ExchangeLimits {
   int64_t total_entries = 1'000'000;  ///< taken from one job
 };
 
+/// The file of a project's measurements, given that of "default". Projects share none: a search
+/// that goes fast would show that another project has searched the same model.
+std::string ProfilesOf(const std::string& shared, const std::string& project);
+
 /// Copies the current shared cache to `copy`; does nothing if the cache does not exist yet or
 /// `copy` already does.
 absl::Status CopyProfiles(const std::string& shared, const std::string& copy);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "server/store/project_name.h"
 
 namespace mendel::server {
 namespace {
@@ -118,8 +119,9 @@ class CommandMaker {
     for (const v1::ModelFile& file : model.files()) {
       if (!StaysBelow(file.path()))
         return InvalidInput("a path of ", name, " leaves the model's folder");
-      MENDEL_ASSIGN_OR_RETURN(std::string source,
-                              blobs_.Path({file.digest().sha256(), file.digest().size_bytes()}));
+      MENDEL_ASSIGN_OR_RETURN(
+          std::string source,
+          blobs_.Path({file.digest().sha256(), file.digest().size_bytes(), ProjectOf(name)}));
       command_.views.push_back({std::move(source), Cat(folder, "/", file.path())});
     }
     if (!StaysBelow(model.main_file())) return InvalidInput(name, " names no main file");

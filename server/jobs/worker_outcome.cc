@@ -10,6 +10,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "server/jobs/bundle.h"
 #include "server/jobs/from_json.h"
+#include "server/store/project_name.h"
 
 namespace mendel::server {
 namespace {
@@ -145,7 +146,7 @@ absl::StatusOr<std::string> AdoptBundle(const EndedWorker& worker, const google:
              {"log.txt", log},
              {"answer.json",
               WithoutPaths(result.answer.substr(0, kKeptAnswer), worker, folder, options)}}));
-  const auto blob = blobs.Adopt(path);
+  const auto blob = blobs.Adopt(path, ProjectOf(worker.job.job.name()));
   std::error_code code;
   std::filesystem::remove(path, code);
   MENDEL_RETURN_IF_ERROR(blob.status());
@@ -159,8 +160,8 @@ absl::StatusOr<std::optional<v1::Plan>> DeliveredPlan(const EndedWorker& worker,
   const auto path = folder.Delivered(kPlanFile);
   auto plan = PlanFromJson(worker.result.answer);
   if (!path.ok() || !plan.ok()) return std::nullopt;
-  MENDEL_ASSIGN_OR_RETURN(const BlobId blob, blobs.Adopt(*path));
-  plan->set_name(Cat("plans/", blob.sha256));
+  MENDEL_ASSIGN_OR_RETURN(const BlobId blob, blobs.Adopt(*path, ProjectOf(worker.job.job.name())));
+  plan->set_name(JoinName(blob.project, Cat("plans/", blob.sha256)));
   plan->set_blob(BlobName(blob));
   plan->set_size_bytes(blob.size);
   plan->set_model(worker.command.model);

@@ -10,10 +10,16 @@
 
 namespace mendel::server {
 
-/// The caller, if the table of roles allows him `method` and his rate is within the limit.
+/// The principal, if the table of roles allows `method` in any project and the rate is within the
+/// limit. Methods for debugging are of the whole server: they need the role in every project.
 /// Unauthenticated, PermissionDenied, ResourceExhausted.
-absl::StatusOr<Caller> Admit(Environment& env, const Credentials& credentials,
-                             std::string_view method);
+absl::StatusOr<Principal> Admit(Environment& env, const Credentials& credentials,
+                                std::string_view method);
+
+/// The principal as a caller of `method` in the project. PermissionDenied, with the same answer
+/// where there is no such project.
+absl::StatusOr<Caller> EnterProject(const Principal& principal, std::string_view method,
+                                    const std::string& project);
 
 }  // namespace mendel::server
 

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cctype>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "base/hash.h"
 #include "base/status.h"
 #include "server/rpc/errors.h"
 #include "server/store/blob_store.h"
+#include "server/store/project_name.h"
 
 namespace mendel::server {
 namespace {
@@ -47,14 +49,14 @@ std::string CallerNameOf(std::string_view certificate_name) {
   return name;
 }
 
-Caller AnonymousOf(const ServerOptions& options) {
+Principal AnonymousOf(const ServerOptions& options) {
   if (options.anonymous_role != "auto")
-    return {"anonymous", ParseRole(options.anonymous_role).value_or(Role::kNobody)};
+    return {"anonymous", ParseGrants(options.anonymous_role).value_or(Grants{})};
   const std::vector<std::string> addresses = ListenAddresses(options);
   const bool open = options.auth_file.empty() && !options.grpc_use_ssl_mutual &&
                     std::all_of(addresses.begin(), addresses.end(),
                                 [](const std::string& one) { return IsLocalAddress(one); });
-  return {"anonymous", open ? Role::kAdmin : Role::kNobody};
+  return {"anonymous", {open ? Role::kAdmin : Role::kNobody}};
 }
 
 }  // namespace
@@ -66,18 +68,20 @@ absl::StatusOr<AuthTable> ParseAuthFile(std::string_view text) {
   for (int number = 1; std::getline(lines, line); ++number) {
     std::istringstream words(line);
     std::string name;
-    std::string role;
+    std::string roles;
     std::string credential;
     if (!(words >> name) || name.front() == '#') continue;
-    words >> role >> std::ws;
+    words >> roles >> std::ws;
     std::getline(words, credential);
     while (!credential.empty() && std::isspace(static_cast<unsigned char>(credential.back())))
       credential.pop_back();
-    if (!IsCallerName(name) || !ParseRole(role) || !IsCredential(credential)) {
+    const std::optional<Grants> grants = ParseGrants(roles);
+    if (!IsCallerName(name) || !grants || !IsCredential(credential)) {
       return InvalidInput("auth file: line ", number,
-                          " is not 'NAME ROLE sha256:HASH' or 'NAME ROLE cert:NAME'");
+                          " is not 'NAME ROLES sha256:HASH' or 'NAME ROLES cert:NAME', with ROLES "
+                          "as in 'submitter' or 'PROJECT:submitter,OTHER:reader'");
     }
-    if (!table.emplace(credential, Caller{name, *ParseRole(role)}).second) {
+    if (!table.emplace(credential, Principal{name, *grants}).second) {
       return InvalidInput("auth file: line ", number, " repeats a credential");
     }
   }
@@ -88,7 +92,7 @@ Authenticator::Authenticator(const ServerOptions& options, Logger& log)
     : path_(options.auth_file),
       log_(log),
       anonymous_(AnonymousOf(options)),
-      certificate_role_(ParseRole(options.certificate_role).value_or(Role::kNobody)) {}
+      certificate_grants_(ParseGrants(options.certificate_role).value_or(Grants{})) {}
 
 absl::StatusOr<std::unique_ptr<Authenticator>> Authenticator::Create(const ServerOptions& options,
                                                                      Logger& log) {
@@ -124,7 +128,16 @@ void Authenticator::Refresh() {
   }
 }
 
-absl::StatusOr<Caller> Authenticator::Identify(const Credentials& credentials) const {
+std::vector<std::string> Authenticator::Projects() const {
+  std::set<std::string> projects = {""};
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [credential, principal] : table_) {
+    for (const auto& [project, role] : principal.grants.by_project) projects.insert(project);
+  }
+  return {projects.begin(), projects.end()};
+}
+
+absl::StatusOr<Principal> Authenticator::Identify(const Credentials& credentials) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!credentials.authorization.empty()) {
     // Hashed before it is looked up: the time of the search reports nothing about tokens.
@@ -141,7 +154,7 @@ absl::StatusOr<Caller> Authenticator::Identify(const Credentials& credentials) c
       return found->second;
   }
   if (!credentials.certificate_names.empty())
-    return Caller{CallerNameOf(credentials.certificate_names.front()), certificate_role_};
+    return Principal{CallerNameOf(credentials.certificate_names.front()), certificate_grants_};
   return anonymous_;
 }
 

@@ -1,9 +1,11 @@
 // Authentication of callers. The auth file names callers, one a line:
 //
-//   # name      role        credential
+//   # name      roles       credential
 //   pipeline    submitter   sha256:<64 hexadecimal digits: the hash of a token>
 //   dashboard   reader      cert:<common name or alternative name of a client certificate>
+//   vision-ci   vision:submitter,shared:reader   sha256:...
 //
+// ParseGrants (server/rpc/roles.h) reads the roles: by project, or of the project "default".
 // Tokens come as "authorization: Bearer TOKEN". The file is read again when it changes; one that
 // cannot be read or has a bad line changes nothing and is logged.
 #ifndef MENDEL_SERVER_RPC_AUTHENTICATOR_H_
@@ -33,8 +35,8 @@ struct Credentials {
   std::string trace_parent = {};  ///< the header of the call
 };
 
-/// The parsed file: credential ("sha256:..." or "cert:...") to caller.
-using AuthTable = std::map<std::string, Caller>;
+/// The parsed file: credential ("sha256:..." or "cert:...") to principal.
+using AuthTable = std::map<std::string, Principal>;
 /// InvalidArgument names the line (never its content).
 absl::StatusOr<AuthTable> ParseAuthFile(std::string_view text);
 
@@ -45,7 +47,9 @@ class Authenticator {
   static absl::StatusOr<std::unique_ptr<Authenticator>> Create(const ServerOptions& options,
                                                                Logger& log);
   /// Unauthenticated for a token that is not known. Callers without credentials are "anonymous".
-  absl::StatusOr<Caller> Identify(const Credentials& credentials) const;
+  absl::StatusOr<Principal> Identify(const Credentials& credentials) const;
+  /// Projects that the file names, sorted, "" ("default") first.
+  std::vector<std::string> Projects() const;
   /// Reads the file again if it changed since the last check.
   void Refresh();
 
@@ -55,8 +59,8 @@ class Authenticator {
 
   const std::string path_;
   Logger& log_;
-  Caller anonymous_;
-  Role certificate_role_;
+  Principal anonymous_;
+  Grants certificate_grants_;
   std::string fingerprint_;  ///< fingerprint of the file that was read last, good or bad
   mutable std::mutex mutex_;
   AuthTable table_;

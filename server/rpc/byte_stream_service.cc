@@ -20,9 +20,6 @@ using google::bytestream::ReadResponse;
 using google::bytestream::WriteRequest;
 using google::bytestream::WriteResponse;
 
-constexpr std::string_view kRead = "/google.bytestream.ByteStream/Read";
-constexpr std::string_view kWrite = "/google.bytestream.ByteStream/Write";
-
 /// Ends a transfer that does not move, or too slowly.
 class IdleWatch {
  public:
@@ -55,7 +52,7 @@ class IdleWatch {
 
 /// A transfer that may begin.
 struct Admission {
-  std::string client;
+  Principal principal;
   std::unique_ptr<Permits::Permit> permit;
 };
 
@@ -66,7 +63,7 @@ class WriteCall final : public grpc::ServerReadReactor<WriteRequest> {
       : env_(env),
         permit_(std::move(admission.permit)),
         response_(response),
-        upload_(env.blobs, env.jobs, env.options, admission.client),
+        upload_(env.blobs, env.jobs, env.options, std::move(admission.principal)),
         idle_(env, context) {
     StartRead(&request_);
   }
@@ -88,7 +85,7 @@ class WriteCall final : public grpc::ServerReadReactor<WriteRequest> {
     }
     response_.set_committed_size(upload_.committed());
     permit_.reset();
-    Finish(EndCall(env_, kWrite, done.status()));
+    Finish(EndCall(env_, kWriteMethod, done.status()));
   }
 
   Environment& env_;
@@ -106,7 +103,7 @@ class ReadCall final : public grpc::ServerWriteReactor<ReadResponse> {
       : env_(env),
         permit_(std::move(admission.permit)),
         request_(request),
-        download_(env.blobs),
+        download_(env.blobs, std::move(admission.principal)),
         idle_(env, context) {
     env_.pool.Post([this] { Step(); });
   }
@@ -128,7 +125,7 @@ class ReadCall final : public grpc::ServerWriteReactor<ReadResponse> {
   }
   void End(const absl::Status& status) {
     permit_.reset();
-    Finish(EndCall(env_, kRead, status));
+    Finish(EndCall(env_, kReadMethod, status));
   }
 
   Environment& env_;
@@ -148,29 +145,29 @@ class ByteStreamService final : public google::bytestream::ByteStream::CallbackS
 
   grpc::ServerReadReactor<WriteRequest>* Write(grpc::CallbackServerContext* context,
                                                WriteResponse* response) override {
-    absl::StatusOr<Admission> admission = AdmitTransfer(*context, kWrite);
+    absl::StatusOr<Admission> admission = AdmitTransfer(*context, kWriteMethod);
     if (!admission.ok())
       return new Refusal<grpc::ServerReadReactor<WriteRequest>>(
-          EndCall(env_, kWrite, admission.status()));
+          EndCall(env_, kWriteMethod, admission.status()));
     return new WriteCall(env_, *context, *std::move(admission), *response);
   }
 
   grpc::ServerWriteReactor<ReadResponse>* Read(grpc::CallbackServerContext* context,
                                                const ReadRequest* request) override {
-    absl::StatusOr<Admission> admission = AdmitTransfer(*context, kRead);
+    absl::StatusOr<Admission> admission = AdmitTransfer(*context, kReadMethod);
     if (!admission.ok())
       return new Refusal<grpc::ServerWriteReactor<ReadResponse>>(
-          EndCall(env_, kRead, admission.status()));
+          EndCall(env_, kReadMethod, admission.status()));
     return new ReadCall(env_, *context, *std::move(admission), *request);
   }
 
  private:
   absl::StatusOr<Admission> AdmitTransfer(const grpc::CallbackServerContext& context,
                                           std::string_view method) {
-    MENDEL_ASSIGN_OR_RETURN(const Caller caller, Admit(env_, context, method));
+    MENDEL_ASSIGN_OR_RETURN(Principal principal, Admit(env_, context, method));
     MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<Permits::Permit> permit,
-                            env_.transfers.Take(caller.name));
-    return Admission{caller.name, std::move(permit)};
+                            env_.transfers.Take(principal.name));
+    return Admission{std::move(principal), std::move(permit)};
   }
 
   Environment& env_;

@@ -3,6 +3,7 @@
 #include <grpcpp/security/auth_context.h>
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "server/client_address.h"
 #include "server/rpc/admit.h"
 #include "server/rpc/errors.h"
+#include "server/rpc/request_project.h"
 
 namespace mendel::server {
 namespace {
@@ -41,10 +43,19 @@ std::string NewReference() {
   return Cat("r", ++last);
 }
 
+absl::Status InProject(const Principal& principal, std::string_view method,
+                       const google::protobuf::Message& request, const UnaryHandler& handler) {
+  const std::unique_ptr<google::protobuf::Message> taken(request.New());
+  taken->CopyFrom(request);
+  MENDEL_ASSIGN_OR_RETURN(const std::string project, TakeProject(*taken));
+  MENDEL_ASSIGN_OR_RETURN(const Caller caller, EnterProject(principal, method, project));
+  return handler(caller, *taken);
+}
+
 }  // namespace
 
-absl::StatusOr<Caller> Admit(Environment& env, const grpc::ServerContextBase& context,
-                             std::string_view method) {
+absl::StatusOr<Principal> Admit(Environment& env, const grpc::ServerContextBase& context,
+                                std::string_view method) {
   return Admit(env, CredentialsOf(context), method);
 }
 
@@ -67,25 +78,24 @@ grpc::Status EndCall(Environment& env, std::string_view method, const absl::Stat
 
 grpc::ServerUnaryReactor* RunUnary(Environment& env, grpc::CallbackServerContext* context,
                                    std::string_view method,
-                                   std::function<absl::Status(const Caller&)> handler) {
+                                   const google::protobuf::Message& request, UnaryHandler handler) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::StatusOr<Caller> caller = Admit(env, *context, method);
-  if (!caller.ok()) {
-    reactor->Finish(EndCall(env, method, caller.status()));
+  absl::StatusOr<Principal> principal = Admit(env, *context, method);
+  if (!principal.ok()) {
+    reactor->Finish(EndCall(env, method, principal.status()));
     return reactor;
   }
   const int64_t begin = env.clock.SteadyMicros();
-  const bool posted =
-      env.pool.TryPost([=, &env, caller = *std::move(caller), handler = std::move(handler)] {
-        const absl::Status status =
-            context->IsCancelled()
-                ? absl::CancelledError("the client went away or its time was over")
-                : handler(caller);
-        const double seconds = static_cast<double>(env.clock.SteadyMicros() - begin) * 1e-6;
-        for (const char* name : {"mendel_rpc_duration_seconds", "mendel_rpc_seconds"})
-          env.metrics.Observe(name, {{"method", std::string(method)}}, seconds);
-        reactor->Finish(EndCall(env, method, status));
-      });
+  const bool posted = env.pool.TryPost([=, &env, &request, principal = *std::move(principal),
+                                        handler = std::move(handler)] {
+    const absl::Status status =
+        context->IsCancelled() ? absl::CancelledError("the client went away or its time was over")
+                               : InProject(principal, method, request, handler);
+    const double seconds = static_cast<double>(env.clock.SteadyMicros() - begin) * 1e-6;
+    for (const char* name : {"mendel_rpc_duration_seconds", "mendel_rpc_seconds"})
+      env.metrics.Observe(name, {{"method", std::string(method)}}, seconds);
+    reactor->Finish(EndCall(env, method, status));
+  });
   if (!posted) {
     const absl::Status full =
         WithRetry(absl::ResourceExhaustedError("too many calls wait for a thread"), 1);

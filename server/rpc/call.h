@@ -3,6 +3,7 @@
 #ifndef MENDEL_SERVER_RPC_CALL_H_
 #define MENDEL_SERVER_RPC_CALL_H_
 
+#include <google/protobuf/message.h>
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
 #include <grpcpp/support/status.h>
@@ -18,18 +19,23 @@
 namespace mendel::server {
 
 /// Admission by server/rpc/admit.h, with the credentials of a call.
-absl::StatusOr<Caller> Admit(Environment& env, const grpc::ServerContextBase& context,
-                             std::string_view method);
+absl::StatusOr<Principal> Admit(Environment& env, const grpc::ServerContextBase& context,
+                                std::string_view method);
 
 /// The status with its details (grpc-status-details-bin). Counts the call, and logs the details
 /// that clients do not receive.
 grpc::Status EndCall(Environment& env, std::string_view method, const absl::Status& status);
 
+/// A handler, for a caller of the request's project and the request with names as TakeProject
+/// leaves them.
+using UnaryHandler =
+    std::function<absl::Status(const Caller&, const google::protobuf::Message& request)>;
+
 /// Runs a handler on the pool and finishes the call. A call that is canceled or out of time before
 /// its turn is not started.
 grpc::ServerUnaryReactor* RunUnary(Environment& env, grpc::CallbackServerContext* context,
                                    std::string_view method,
-                                   std::function<absl::Status(const Caller&)> handler);
+                                   const google::protobuf::Message& request, UnaryHandler handler);
 
 /// A reactor that ends a stream at once.
 template <class Reactor>

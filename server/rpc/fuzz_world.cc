@@ -10,10 +10,13 @@
 #include "base/status.h"
 #include "server/jobs/from_json.h"
 #include "server/jobs/work_key.h"
+#include "server/rpc/admit.h"
 #include "server/rpc/errors.h"
 #include "server/rpc/message_mutator.h"
 #include "server/rpc/names.h"
+#include "server/rpc/request_project.h"
 #include "server/store/fsck.h"
+#include "server/store/project_name.h"
 
 namespace mendel::server {
 namespace {
@@ -68,6 +71,15 @@ void World::CheckStatus(const absl::Status& status) {
   MENDEL_CHECK(reported.ByteSizeLong() < 16384);
 }
 
+std::optional<Caller> World::Enter(std::string_view method, google::protobuf::Message& request) {
+  const absl::StatusOr<std::string> project = TakeProject(request);
+  CheckStatus(project.status());
+  if (!project.ok()) return std::nullopt;
+  const absl::StatusOr<Caller> caller = EnterProject(principal, method, *project);
+  CheckStatus(caller.status());
+  return caller.ok() ? std::optional<Caller>(*caller) : std::nullopt;
+}
+
 void World::Learn(google::protobuf::Message& answer) {
   ForEachText(answer, [&](const std::string& text) {
     if (!text.empty() && text.size() < 300) names_.push_back(text);
@@ -92,7 +104,7 @@ void World::Resolve(google::protobuf::Message& request) const {
 }
 
 void World::Write(const google::bytestream::WriteRequest& request) {
-  if (upload_ == nullptr) upload_ = std::make_unique<Upload>(*blobs_, *jobs_, options_, "fuzzer");
+  if (upload_ == nullptr) upload_ = std::make_unique<Upload>(*blobs_, *jobs_, options_, principal);
   const absl::StatusOr<bool> done = upload_->Take(request);
   CheckStatus(done.status());
   if (!done.ok() || *done) upload_.reset();
@@ -104,7 +116,7 @@ void World::StopWriting() {
 }
 
 void World::Read(const google::bytestream::ReadRequest& request) {
-  Download download(*blobs_);
+  Download download(*blobs_, principal);
   google::bytestream::ReadResponse chunk;
   for (absl::StatusOr<bool> more = true; more.ok() && *more;) {
     more = download.Next(request, chunk);
@@ -112,7 +124,9 @@ void World::Read(const google::bytestream::ReadRequest& request) {
   }
 }
 
-void World::Watch(const v1::WatchJobRequest& request) {
+void World::Watch(const v1::WatchJobRequest& given) {
+  v1::WatchJobRequest request = given;
+  if (!Enter("/mendel.v1.Jobs/WatchJob", request)) return;
   const absl::Status name = CheckJobName("name", request.name());
   CheckStatus(name);
   if (!name.ok() || request.after_sequence() < 0) return;
@@ -122,7 +136,9 @@ void World::Watch(const v1::WatchJobRequest& request) {
     MENDEL_CHECK((*events)[i - 1].sequence() < (*events)[i].sequence());
 }
 
-void World::Wait(const google::longrunning::WaitOperationRequest& request) {
+void World::Wait(const google::longrunning::WaitOperationRequest& given) {
+  google::longrunning::WaitOperationRequest request = given;
+  if (!Enter("/google.longrunning.Operations/WaitOperation", request)) return;
   CheckStatus(handlers::FindOperation(env_, request.name()).status());
 }
 
@@ -164,21 +180,21 @@ void World::Clear() {
   MENDEL_CHECK(report->violations.empty());
   EndJobs();
   MENDEL_CHECK(jobs_->DeleteEndedBefore(INT64_MAX).ok());
-  const Page<v1::Plan> plans = *jobs_->ListPlans("", 1000, "");
+  const Page<v1::Plan> plans = *jobs_->ListPlans(std::nullopt, "", 1000, "");
   for (const v1::Plan& plan : plans.items) MENDEL_CHECK(jobs_->DeletePlan(plan.name()).ok());
-  const Page<v1::Model> models = *jobs_->ListModels(1000, "");
+  const Page<v1::Model> models = *jobs_->ListModels(std::nullopt, 1000, "");
   for (const v1::Model& model : models.items) MENDEL_CHECK(jobs_->DeleteModel(model.name()).ok());
   MENDEL_CHECK(blobs_->Sweep({}, INT64_MAX).ok());
   names_.clear();
 }
 
 void World::SetPlan(const v1::JobSpec& spec, v1::Plan& plan) {
-  const BlobId blob = BlobOf(kFuzzContents[1]);
-  std::unique_ptr<BlobWriter> writer;
+  BlobId blob = BlobOf(kFuzzContents[1]);
+  blob.project = ProjectOf(claimed_->job.name());
   auto opened = blobs_->OpenUpload({"11234567-89ab-cdef-0123-456789abcdef", blob}, 0);
   if (opened.ok())
     MENDEL_CHECK((*opened)->Append(kFuzzContents[1]).ok() && (*opened)->Finish().ok());
-  plan.set_name("plans/" + blob.sha256);
+  plan.set_name(JoinName(blob.project, "plans/" + blob.sha256));
   plan.set_blob(BlobName(blob));
   plan.set_size_bytes(blob.size);
   plan.set_model(spec.optimize().model());

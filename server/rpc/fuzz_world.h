@@ -30,8 +30,11 @@ class World {
   World& operator=(const World&) = delete;
 
   Environment& env() { return env_; }
-  Caller caller;
+  Principal principal;
 
+  /// The principal as a caller of a method in the request's project, or none; brings names to their
+  /// spelling.
+  std::optional<Caller> Enter(std::string_view method, google::protobuf::Message& request);
   /// CHECKs what must be true of every answer's status.
   void CheckStatus(const absl::Status& status);
   /// Stores texts of an answer for later calls, as "$0", "$1" and so on.

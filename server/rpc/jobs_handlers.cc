@@ -180,6 +180,7 @@ absl::Status ListJobs(Environment& env, const Caller& caller, const v1::ListJobs
       return FieldError("states", "contains a state that is none");
     filter.states.push_back(static_cast<v1::JobState>(state));
   }
+  filter.project = caller.project;
   filter.client = request.client();
   if (filter.client.empty() && caller.role == Role::kSubmitter) filter.client = caller.name;
   MENDEL_ASSIGN_OR_RETURN(const Page<StoredJob> page,

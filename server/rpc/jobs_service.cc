@@ -5,8 +5,10 @@
 
 #include "base/status.h"
 #include "mendel/v1/jobs.grpc.pb.h"
+#include "server/rpc/admit.h"
 #include "server/rpc/errors.h"
 #include "server/rpc/names.h"
+#include "server/rpc/request_project.h"
 #include "server/rpc/services.h"
 #include "server/rpc/unary.h"
 
@@ -113,17 +115,20 @@ class JobsService final : public v1::Jobs::CallbackService {
 
   grpc::ServerWriteReactor<v1::JobEvent>* WatchJob(grpc::CallbackServerContext* context,
                                                    const v1::WatchJobRequest* request) override {
-    absl::StatusOr<std::unique_ptr<Permits::Permit>> permit = TakePermit(*context, *request);
+    v1::WatchJobRequest taken = *request;
+    absl::StatusOr<std::unique_ptr<Permits::Permit>> permit = TakePermit(*context, taken);
     if (!permit.ok())
       return new Refusal<grpc::ServerWriteReactor<v1::JobEvent>>(
           EndCall(env_, kWatch, permit.status()));
-    return new Watcher(env_, *std::move(permit), *request);
+    return new Watcher(env_, *std::move(permit), taken);
   }
 
  private:
   absl::StatusOr<std::unique_ptr<Permits::Permit>> TakePermit(
-      const grpc::CallbackServerContext& context, const v1::WatchJobRequest& request) {
-    MENDEL_ASSIGN_OR_RETURN(const Caller caller, Admit(env_, context, kWatch));
+      const grpc::CallbackServerContext& context, v1::WatchJobRequest& request) {
+    MENDEL_ASSIGN_OR_RETURN(const Principal principal, Admit(env_, context, kWatch));
+    MENDEL_ASSIGN_OR_RETURN(const std::string project, TakeProject(request));
+    MENDEL_ASSIGN_OR_RETURN(const Caller caller, EnterProject(principal, kWatch, project));
     MENDEL_RETURN_IF_ERROR(CheckJobName("name", request.name()));
     if (request.after_sequence() < 0) return FieldError("after_sequence", "is negative");
     return env_.watchers.Take(caller.name);

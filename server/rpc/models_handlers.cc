@@ -10,6 +10,7 @@
 #include "server/rpc/handlers.h"
 #include "server/rpc/names.h"
 #include "server/store/blob_store.h"
+#include "server/store/project_name.h"
 
 namespace mendel::server::handlers {
 namespace {
@@ -60,7 +61,7 @@ absl::Status CheckManifest(const ServerOptions& options, const v1::CreateModelRe
 }
 
 /// Files in order, name and size.
-v1::Model ModelOf(const v1::CreateModelRequest& request) {
+v1::Model ModelOf(const std::string& project, const v1::CreateModelRequest& request) {
   v1::Model model;
   std::vector<v1::ModelFile> files(request.files().begin(), request.files().end());
   std::sort(files.begin(), files.end(),
@@ -76,13 +77,13 @@ v1::Model ModelOf(const v1::CreateModelRequest& request) {
     *model.add_files() = file;
   }
   model.set_size_bytes(size);
-  model.set_name(Cat("models/", Sha256Hex(std::string_view(manifest))));
+  model.set_name(JoinName(project, Cat("models/", Sha256Hex(std::string_view(manifest)))));
   return model;
 }
 
 }  // namespace
 
-absl::Status FindMissingBlobs(Environment& env, const Caller&,
+absl::Status FindMissingBlobs(Environment& env, const Caller& caller,
                               const v1::FindMissingBlobsRequest& request,
                               v1::FindMissingBlobsResponse& response) {
   if (request.digests_size() > env.options.max_digests) {
@@ -93,7 +94,7 @@ absl::Status FindMissingBlobs(Environment& env, const Caller&,
         CheckDigest(Cat("digests[", i, "]"), request.digests(i), env.options.max_blob_bytes));
   }
   for (const v1::Digest& digest : request.digests()) {
-    const BlobId blob{digest.sha256(), digest.size_bytes()};
+    const BlobId blob{digest.sha256(), digest.size_bytes(), caller.project};
     // Touched before it is looked up: between the two, garbage collection cannot take it.
     env.blobs.Touch(blob);
     if (!env.blobs.Contains(blob)) *response.add_missing() = digest;
@@ -104,7 +105,7 @@ absl::Status FindMissingBlobs(Environment& env, const Caller&,
 absl::Status CreateModel(Environment& env, const Caller& caller,
                          const v1::CreateModelRequest& request, v1::Model& response) {
   MENDEL_RETURN_IF_ERROR(CheckManifest(env.options, request));
-  const v1::Model model = ModelOf(request);
+  const v1::Model model = ModelOf(caller.project, request);
   const std::vector<v1::ModelFile> files(model.files().begin(), model.files().end());
   MENDEL_RETURN_IF_ERROR(CheckPathsDiffer(files));
   const bool has_main = std::any_of(files.begin(), files.end(), [&](const auto& file) {
@@ -113,7 +114,7 @@ absl::Status CreateModel(Environment& env, const Caller& caller,
   if (!has_main) return FieldError("main_file", "is not the path of one of the files");
   std::vector<std::string> missing;
   for (const v1::ModelFile& file : files) {
-    const BlobId blob{file.digest().sha256(), file.digest().size_bytes()};
+    const BlobId blob{file.digest().sha256(), file.digest().size_bytes(), caller.project};
     env.blobs.Touch(blob);
     if (!env.blobs.Contains(blob)) missing.push_back(BlobName(blob));
   }
@@ -136,11 +137,11 @@ absl::Status GetModel(Environment& env, const Caller&, const v1::GetModelRequest
   return absl::OkStatus();
 }
 
-absl::Status ListModels(Environment& env, const Caller&, const v1::ListModelsRequest& request,
-                        v1::ListModelsResponse& response) {
+absl::Status ListModels(Environment& env, const Caller& caller,
+                        const v1::ListModelsRequest& request, v1::ListModelsResponse& response) {
   MENDEL_ASSIGN_OR_RETURN(const int page_size, PageSize(env.options, request.page_size()));
   MENDEL_ASSIGN_OR_RETURN(const Page<v1::Model> page,
-                          env.jobs.ListModels(page_size, request.page_token()));
+                          env.jobs.ListModels(caller.project, page_size, request.page_token()));
   for (const v1::Model& model : page.items) *response.add_models() = model;
   response.set_next_page_token(page.next_token);
   return absl::OkStatus();

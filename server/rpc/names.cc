@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "server/rpc/errors.h"
 #include "server/store/blob_store.h"
+#include "server/store/project_name.h"
 
 namespace mendel::server {
 namespace {
@@ -47,7 +48,9 @@ bool IsCleanText(std::string_view text) {
 }
 
 absl::Status CheckHashName(std::string_view field, std::string_view name, std::string_view prefix) {
-  if (HasPrefix(name, prefix) && IsSha256(name.substr(prefix.size()))) return absl::OkStatus();
+  const std::string rest = SplitName(name).rest;
+  if (HasPrefix(rest, prefix) && IsSha256(std::string_view(rest).substr(prefix.size())))
+    return absl::OkStatus();
   return FieldError(field, Cat("'", Quoted(name), "' is not ", prefix, "{sha256}"));
 }
 
@@ -62,7 +65,8 @@ absl::Status CheckPlanName(std::string_view field, std::string_view name) {
 }
 
 absl::Status CheckJobName(std::string_view field, std::string_view name) {
-  if (HasPrefix(name, "jobs/") && IsUuid(name.substr(5))) return absl::OkStatus();
+  const std::string rest = SplitName(name).rest;
+  if (HasPrefix(rest, "jobs/") && IsUuid(rest.substr(5))) return absl::OkStatus();
   return FieldError(field, Cat("'", Quoted(name), "' is not jobs/{uuid}"));
 }
 

@@ -11,7 +11,8 @@
 
 namespace mendel::server {
 
-/// `models/{sha256}`, `plans/{sha256}` and `jobs/{uuid}`. The error is a violation of `field`.
+/// `models/{sha256}`, `plans/{sha256}` and `jobs/{uuid}` in any project. The error is a violation
+/// of `field`.
 absl::Status CheckModelName(std::string_view field, std::string_view name);
 absl::Status CheckPlanName(std::string_view field, std::string_view name);
 absl::Status CheckJobName(std::string_view field, std::string_view name);

@@ -6,11 +6,12 @@
 #include "server/rpc/errors.h"
 #include "server/rpc/handlers.h"
 #include "server/rpc/names.h"
+#include "server/store/project_name.h"
 
 namespace mendel::server::handlers {
 namespace {
 
-bool NamesPlan(const std::string& name) { return name.rfind("plans/", 0) == 0; }
+bool NamesPlan(const std::string& name) { return SplitName(name).rest.starts_with("plans/"); }
 
 /// Sets the response of a successful job.
 absl::Status SetResponse(Environment& env, const v1::Job& job, Operation& operation) {
@@ -70,12 +71,13 @@ absl::Status GetOperation(Environment& env, const Caller&,
 absl::Status ListOperations(Environment& env, const Caller& caller,
                             const google::longrunning::ListOperationsRequest& request,
                             google::longrunning::ListOperationsResponse& response) {
-  if (!request.name().empty() && request.name() != "jobs")
-    return FieldError("name", "is not 'jobs'");
+  if (!request.name().empty() && SplitName(request.name()).rest != "jobs")
+    return FieldError("name", "is not 'jobs' or 'projects/{project}/jobs'");
   if (!request.filter().empty())
     return FieldError("filter", "filters are not supported; Jobs.ListJobs has some");
   MENDEL_ASSIGN_OR_RETURN(const int page_size, PageSize(env.options, request.page_size()));
   JobFilter filter;
+  filter.project = caller.project;
   if (caller.role == Role::kSubmitter) filter.client = caller.name;
   MENDEL_ASSIGN_OR_RETURN(const Page<StoredJob> page,
                           env.jobs.ListJobs(filter, page_size, request.page_token()));

@@ -4,7 +4,9 @@
 
 #include "base/status.h"
 #include "google/longrunning/operations.grpc.pb.h"
+#include "server/rpc/admit.h"
 #include "server/rpc/errors.h"
+#include "server/rpc/request_project.h"
 #include "server/rpc/services.h"
 #include "server/rpc/unary.h"
 
@@ -19,11 +21,11 @@ constexpr int64_t kMaxWaitSeconds = 24 * 3600;
 class Waiter final : public grpc::ServerUnaryReactor {
  public:
   Waiter(Environment& env, std::unique_ptr<Permits::Permit> permit,
-         const google::longrunning::WaitOperationRequest& request,
+         google::longrunning::WaitOperationRequest request,
          google::longrunning::Operation& response)
       : env_(env),
         permit_(std::move(permit)),
-        request_(request),
+        request_(std::move(request)),
         response_(response),
         stepper_(env.hub, env.pool, [this] { return Step(); }) {
     if (request_.has_timeout()) {
@@ -57,7 +59,7 @@ class Waiter final : public grpc::ServerUnaryReactor {
 
   Environment& env_;
   std::unique_ptr<Permits::Permit> permit_;
-  const google::longrunning::WaitOperationRequest& request_;
+  const google::longrunning::WaitOperationRequest request_;
   google::longrunning::Operation& response_;
   int64_t until_micros_ = 0;
   std::atomic<bool> cancelled_ = false;
@@ -80,16 +82,23 @@ class OperationsService final : public google::longrunning::Operations::Callback
   grpc::ServerUnaryReactor* WaitOperation(grpc::CallbackServerContext* context,
                                           const google::longrunning::WaitOperationRequest* request,
                                           google::longrunning::Operation* response) override {
-    const absl::StatusOr<Caller> caller = Admit(env_, *context, kWait);
-    if (!caller.ok())
-      return new Refusal<grpc::ServerUnaryReactor>(EndCall(env_, kWait, caller.status()));
-    absl::StatusOr<std::unique_ptr<Permits::Permit>> permit = env_.watchers.Take(caller->name);
+    google::longrunning::WaitOperationRequest taken = *request;
+    absl::StatusOr<std::unique_ptr<Permits::Permit>> permit = TakePermit(*context, taken);
     if (!permit.ok())
       return new Refusal<grpc::ServerUnaryReactor>(EndCall(env_, kWait, permit.status()));
-    return new Waiter(env_, *std::move(permit), *request, *response);
+    return new Waiter(env_, *std::move(permit), std::move(taken), *response);
   }
 
  private:
+  absl::StatusOr<std::unique_ptr<Permits::Permit>> TakePermit(
+      const grpc::CallbackServerContext& context,
+      google::longrunning::WaitOperationRequest& request) {
+    MENDEL_ASSIGN_OR_RETURN(const Principal principal, Admit(env_, context, kWait));
+    MENDEL_ASSIGN_OR_RETURN(const std::string project, TakeProject(request));
+    MENDEL_ASSIGN_OR_RETURN(const Caller caller, EnterProject(principal, kWait, project));
+    return env_.watchers.Take(caller.name);
+  }
+
   Environment& env_;
 };
 

@@ -89,13 +89,31 @@ TEST(Options, PasswordsOfUrlsAreNotPrinted) {
     EXPECT_EQ(WithoutPassword(text), text);
 }
 
+TEST(AuthFile, RolesByProject) {
+  const auto grants = ParseGrants("vision:submitter,default:reader,x-1:none");
+  ASSERT_TRUE(grants.has_value());
+  EXPECT_EQ(grants->In("vision"), Role::kSubmitter);
+  EXPECT_EQ(grants->In(""), Role::kReader);
+  EXPECT_EQ(grants->In("other"), Role::kNobody);
+  EXPECT_EQ(grants->Highest(), Role::kSubmitter);
+  EXPECT_EQ(ParseGrants("submitter")->In(""), Role::kSubmitter);
+  EXPECT_EQ(ParseGrants("submitter")->In("other"), Role::kNobody);
+  EXPECT_EQ(ParseGrants("admin")->In("other"), Role::kAdmin);
+  EXPECT_EQ(ParseGrants("default:admin")->In("other"), Role::kNobody);
+  EXPECT_EQ(ParseGrants("*:reader,a:admin")->In("a"), Role::kAdmin);
+  for (const char* bad :
+       {"", ",", "a:", ":reader", "a:reader,", "a:reader,,b:reader", "A:reader", "a:reader,a:admin",
+        "a:owner", "reader,a:reader", "a:reader:b", "../a:reader"})
+    EXPECT_FALSE(ParseGrants(bad).has_value()) << bad;
+}
+
 TEST(AuthFile, Lines) {
   const std::string hash(64, '0');
   const auto table =
       ParseAuthFile(Cat("# comment\n\n a reader sha256:", hash, "\nb admin cert:some name\n"));
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(table->at("sha256:" + hash).name, "a");
-  EXPECT_EQ(table->at("cert:some name").role, Role::kAdmin);
+  EXPECT_EQ(table->at("cert:some name").grants.everywhere, Role::kAdmin);
   for (const std::string& text : std::vector<std::string>{
            "a", "a reader", "a god sha256:" + hash, "a reader md5:1", "a reader sha256:12",
            "a/b reader sha256:" + hash, "a reader sha256:" + hash + "\nb reader sha256:" + hash}) {

@@ -15,12 +15,13 @@ absl::Status GetPlan(Environment& env, const Caller&, const v1::GetPlanRequest& 
   return absl::OkStatus();
 }
 
-absl::Status ListPlans(Environment& env, const Caller&, const v1::ListPlansRequest& request,
+absl::Status ListPlans(Environment& env, const Caller& caller, const v1::ListPlansRequest& request,
                        v1::ListPlansResponse& response) {
   MENDEL_ASSIGN_OR_RETURN(const int page_size, PageSize(env.options, request.page_size()));
   if (!request.model().empty()) MENDEL_RETURN_IF_ERROR(CheckModelName("model", request.model()));
-  MENDEL_ASSIGN_OR_RETURN(const Page<v1::Plan> page,
-                          env.jobs.ListPlans(request.model(), page_size, request.page_token()));
+  MENDEL_ASSIGN_OR_RETURN(
+      const Page<v1::Plan> page,
+      env.jobs.ListPlans(caller.project, request.model(), page_size, request.page_token()));
   for (const v1::Plan& plan : page.items) *response.add_plans() = plan;
   response.set_next_page_token(page.next_token);
   return absl::OkStatus();

@@ -36,11 +36,14 @@ struct Method {
 };
 
 template <class Request, class Response>
-Method Unary(absl::Status (*handler)(Environment&, const Caller&, const Request&, Response&)) {
-  return {Request::default_instance(), [handler](World& world, const Message& request) {
+Method Unary(absl::Status (*handler)(Environment&, const Caller&, const Request&, Response&),
+             std::string_view method) {
+  return {Request::default_instance(), [handler, method](World& world, const Message& given) {
+            Request request = static_cast<const Request&>(given);
+            const std::optional<Caller> caller = world.Enter(method, request);
+            if (!caller) return;
             Response response;
-            const absl::Status status =
-                handler(world.env(), world.caller, static_cast<const Request&>(request), response);
+            const absl::Status status = handler(world.env(), *caller, request, response);
             world.CheckStatus(status);
             // Also serialized: texts that are not UTF-8 would end the call in gRPC.
             if (status.ok()) MENDEL_CHECK(Response().ParseFromString(response.SerializeAsString()));
@@ -57,27 +60,27 @@ Method Other(void (World::*call)(const Request&)) {
 
 const std::vector<Method>& Methods() {
   static const auto* const methods = new std::vector<Method>{
-      Unary(handlers::FindMissingBlobs),
-      Unary(handlers::CreateModel),
-      Unary(handlers::GetModel),
-      Unary(handlers::ListModels),
-      Unary(handlers::DeleteModel),
-      Unary(handlers::SubmitJob),
-      Unary(handlers::GetJob),
-      Unary(handlers::ListJobs),
-      Unary(handlers::CancelJob),
-      Unary(handlers::DeleteJob),
-      Unary(handlers::GetPlan),
-      Unary(handlers::ListPlans),
-      Unary(handlers::RefitPlan),
-      Unary(handlers::DeletePlan),
-      Unary(handlers::VerifyPlan),
-      Unary(handlers::ComparePair),
-      Unary(handlers::GetOperation),
-      Unary(handlers::ListOperations),
-      Unary(handlers::CancelOperation),
-      Unary(handlers::DeleteOperation),
-      Unary(handlers::QueryWriteStatus),
+      Unary(handlers::FindMissingBlobs, "/mendel.v1.Models/FindMissingBlobs"),
+      Unary(handlers::CreateModel, "/mendel.v1.Models/CreateModel"),
+      Unary(handlers::GetModel, "/mendel.v1.Models/GetModel"),
+      Unary(handlers::ListModels, "/mendel.v1.Models/ListModels"),
+      Unary(handlers::DeleteModel, "/mendel.v1.Models/DeleteModel"),
+      Unary(handlers::SubmitJob, "/mendel.v1.Jobs/SubmitJob"),
+      Unary(handlers::GetJob, "/mendel.v1.Jobs/GetJob"),
+      Unary(handlers::ListJobs, "/mendel.v1.Jobs/ListJobs"),
+      Unary(handlers::CancelJob, "/mendel.v1.Jobs/CancelJob"),
+      Unary(handlers::DeleteJob, "/mendel.v1.Jobs/DeleteJob"),
+      Unary(handlers::GetPlan, "/mendel.v1.Plans/GetPlan"),
+      Unary(handlers::ListPlans, "/mendel.v1.Plans/ListPlans"),
+      Unary(handlers::RefitPlan, "/mendel.v1.Plans/RefitPlan"),
+      Unary(handlers::DeletePlan, "/mendel.v1.Plans/DeletePlan"),
+      Unary(handlers::VerifyPlan, "/mendel.v1.Verifier/VerifyPlan"),
+      Unary(handlers::ComparePair, "/mendel.v1.Verifier/ComparePair"),
+      Unary(handlers::GetOperation, "/google.longrunning.Operations/GetOperation"),
+      Unary(handlers::ListOperations, "/google.longrunning.Operations/ListOperations"),
+      Unary(handlers::CancelOperation, "/google.longrunning.Operations/CancelOperation"),
+      Unary(handlers::DeleteOperation, "/google.longrunning.Operations/DeleteOperation"),
+      Unary(handlers::QueryWriteStatus, "/google.bytestream.ByteStream/QueryWriteStatus"),
       Other(&World::Write),
       Other(&World::Read),
       Other(&World::Watch),
@@ -137,6 +140,9 @@ const std::vector<std::string>& Words() {
         "jobs/",
         "models/",
         "plans/",
+        "projects/x",
+        "projects/default",
+        "projects/x/$0",
         "a/b",
         "x",
         "x:1x3",
@@ -199,7 +205,7 @@ const std::vector<Call>& GoodCalls() {
     event.mutable_progress()->set_phase("search");
     list->push_back(CallOf(event));
     StringValue answer;
-    answer.set_value(Words()[27]);
+    answer.set_value(Words()[30]);
     list->push_back(CallOf(answer));
     v1::RefitPlanRequest rebind;
     rebind.set_plan("plans/" + BlobOf(kFuzzContents[1]).sha256);
@@ -278,17 +284,18 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::array callers = {
-      mendel::server::Caller{"one", mendel::server::Role::kSubmitter},
-      mendel::server::Caller{"admin", mendel::server::Role::kAdmin},
-      mendel::server::Caller{"two", mendel::server::Role::kSubmitter},
-      mendel::server::Caller{"reader", mendel::server::Role::kReader}};
+      mendel::server::Principal{"one",
+                                *mendel::server::ParseGrants("default:submitter,x:submitter")},
+      mendel::server::Principal{"admin", *mendel::server::ParseGrants("admin")},
+      mendel::server::Principal{"two", *mendel::server::ParseGrants("x:submitter")},
+      mendel::server::Principal{"reader", *mendel::server::ParseGrants("reader")}};
   static mendel::server::World world;
   for (const mendel::server::Call& call :
        mendel::server::ReadCalls({reinterpret_cast<const char*>(data), size})) {
     const std::unique_ptr<google::protobuf::Message> request(call.method().prototype.New());
     if (!request->ParseFromString(call.request)) continue;
     world.Resolve(*request);
-    world.caller = callers[call.head >> 6U];
+    world.principal = callers[call.head >> 6U];
     call.method().run(world, *request);
   }
   world.Clear();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "server/store/project_name.h"
+
 namespace mendel::server {
 namespace {
 
@@ -61,6 +63,39 @@ std::optional<Role> ParseRole(std::string_view name) {
     if (RoleName(role) == name) return role;
   }
   return std::nullopt;
+}
+
+Role Grants::In(const std::string& project) const {
+  const auto found = by_project.find(project);
+  return found == by_project.end() ? everywhere : std::max(everywhere, found->second);
+}
+
+Role Grants::Highest() const {
+  Role highest = everywhere;
+  for (const auto& [project, role] : by_project) highest = std::max(highest, role);
+  return highest;
+}
+
+std::optional<Grants> ParseGrants(std::string_view text) {
+  if (text == RoleName(Role::kAdmin)) return Grants{Role::kAdmin};
+  if (const std::optional<Role> role = ParseRole(text)) return Grants{Role::kNobody, {{"", *role}}};
+  Grants grants;
+  for (std::string_view rest = text;;) {
+    const std::string_view one = rest.substr(0, rest.find(','));
+    const size_t colon = std::min(one.find(':'), one.size());
+    const std::string_view project = one.substr(0, colon);
+    const std::optional<Role> role = ParseRole(one.substr(std::min(colon + 1, one.size())));
+    if (!role || (project != "*" && !IsProject(project))) return std::nullopt;
+    if (project == "*") {
+      grants.everywhere = std::max(grants.everywhere, *role);
+    } else if (!grants.by_project
+                    .emplace(project == kDefaultProject ? "" : std::string(project), *role)
+                    .second) {
+      return std::nullopt;
+    }
+    if (one.size() == rest.size()) return grants;
+    rest.remove_prefix(one.size() + 1);
+  }
 }
 
 std::span<const MethodRole> MethodRoles() { return kMethods; }

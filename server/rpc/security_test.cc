@@ -3,7 +3,6 @@
 #include <google/protobuf/message.h>
 #include <google/protobuf/util/json_util.h>
 #include <grpcpp/create_channel.h>
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 
@@ -19,6 +18,7 @@
 #include "mendel/v1/jobs.grpc.pb.h"
 #include "mendel/v1/models.grpc.pb.h"
 #include "server/client_address.h"
+#include "server/rpc/raw_call.h"
 #include "server/rpc/test_server.h"
 
 namespace mendel::server {
@@ -26,45 +26,8 @@ namespace {
 
 void WriteText(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
-/// Calls any method with these bytes as its only message; returns its status and its first answer.
-std::pair<grpc::Status, std::string> Call(const std::shared_ptr<grpc::Channel>& channel,
-                                          const std::string& method, const std::string& token,
-                                          const std::string& request, int64_t deadline_ms) {
-  grpc::GenericStub stub(channel);
-  grpc::CompletionQueue queue;
-  grpc::ClientContext context;
-  Prepare(context, token);
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(deadline_ms));
-  const auto next = [&queue] {
-    void* tag = nullptr;
-    bool ok = false;
-    return queue.Next(&tag, &ok) && ok;
-  };
-  auto call = stub.PrepareCall(&context, method, &queue);
-  call->StartCall(nullptr);
-  next();
-  const grpc::Slice slice(request);
-  call->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
-  next();
-  grpc::ByteBuffer answer;
-  call->Read(&answer, nullptr);
-  next();
-  std::vector<grpc::Slice> slices;
-  if (answer.Valid()) answer.Dump(&slices);
-  std::string bytes;
-  for (const grpc::Slice& one : slices)
-    bytes.append(reinterpret_cast<const char*>(one.begin()), one.size());
-  // Other messages of a stream do not matter.
-  while (answer.Valid()) {
-    answer.Clear();
-    call->Read(&answer, nullptr);
-    if (!next()) break;
-  }
-  grpc::Status status;
-  call->Finish(&status, nullptr);
-  next();
-  return {status, bytes};
-}
+/// RawCall under the name that the tests use.
+constexpr auto Call = &RawCall;
 
 /// The services that the server's own reflection lists.
 std::set<std::string> ListServices(const std::shared_ptr<grpc::Channel>& channel,

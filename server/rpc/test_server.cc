@@ -11,11 +11,10 @@
 #include "base/status.h"
 #include "google/longrunning/operations.pb.h"
 #include "server/rpc/handlers.h"
+#include "server/store/project_name.h"
 
 namespace mendel::server {
 namespace {
-
-const Caller kAdmin{"admin", Role::kAdmin};
 
 std::string NewFolder() {
   std::string pattern = std::filesystem::temp_directory_path() / "mendel-rpc-XXXXXX";
@@ -68,8 +67,9 @@ std::shared_ptr<grpc::Channel> TestServer::channel(bool over_socket) {
                                    grpc::InsecureChannelCredentials(), arguments);
 }
 
-std::string TestServer::MakeModel(const std::string& bytes) {
-  const BlobId blob{Sha256Hex(std::string_view(bytes)), static_cast<int64_t>(bytes.size())};
+std::string TestServer::MakeModel(const std::string& bytes, const std::string& project) {
+  const BlobId blob{Sha256Hex(std::string_view(bytes)), static_cast<int64_t>(bytes.size()),
+                    project};
   const UploadId upload{"01234567-89ab-cdef-0123-456789abcdef", blob};
   if (auto writer = blobs_->OpenUpload(upload, 0); writer.ok()) {
     EXPECT_TRUE((*writer)->Append(bytes).ok());
@@ -80,7 +80,8 @@ std::string TestServer::MakeModel(const std::string& bytes) {
   request.mutable_files(0)->mutable_digest()->set_sha256(blob.sha256);
   request.mutable_files(0)->mutable_digest()->set_size_bytes(blob.size);
   v1::Model model;
-  const absl::Status status = handlers::CreateModel(*env_, kAdmin, request, model);
+  const absl::Status status =
+      handlers::CreateModel(*env_, {"admin", Role::kAdmin, "", project}, request, model);
   EXPECT_TRUE(status.ok()) << status;
   return model.name();
 }
@@ -91,7 +92,8 @@ std::string TestServer::SubmitSearch(const std::string& model, const std::string
   request.mutable_spec()->mutable_optimize()->set_seed(env_->clock.SteadyMicros());
   request.set_request_id(request_id);
   google::longrunning::Operation operation;
-  const absl::Status status = handlers::SubmitJob(*env_, kAdmin, request, operation);
+  const Caller admin{"admin", Role::kAdmin, "", ProjectOf(model)};
+  const absl::Status status = handlers::SubmitJob(*env_, admin, request, operation);
   EXPECT_TRUE(status.ok()) << status;
   return operation.name();
 }
@@ -107,13 +109,14 @@ std::string TestServer::WorkOnce(int progress) {
     EXPECT_TRUE(jobs_->AppendEvent(job->job.name(), job->fence, event).ok());
   }
   const std::string bytes = Cat("plan of ", job->job.name());
-  const BlobId blob{Sha256Hex(std::string_view(bytes)), static_cast<int64_t>(bytes.size())};
+  const BlobId blob{Sha256Hex(std::string_view(bytes)), static_cast<int64_t>(bytes.size()),
+                    ProjectOf(job->job.name())};
   auto writer = Must(blobs_->OpenUpload({"11234567-89ab-cdef-0123-456789abcdef", blob}, 0));
   EXPECT_TRUE(writer->Append(bytes).ok() && writer->Finish().ok());
   Outcome outcome;
   outcome.state = v1::JOB_STATE_SUCCEEDED;
   outcome.plan.emplace();
-  outcome.plan->set_name("plans/" + blob.sha256);
+  outcome.plan->set_name(JoinName(blob.project, "plans/" + blob.sha256));
   outcome.plan->set_blob(BlobName(blob));
   outcome.plan->set_size_bytes(blob.size);
   outcome.plan->set_model(job->job.spec().optimize().model());
@@ -125,8 +128,8 @@ std::string TestServer::WorkOnce(int progress) {
   return outcome.plan->name();
 }
 
-std::string AuthLine(const std::string& name, const std::string& role) {
-  return Cat(name, " ", role, " sha256:", Sha256Hex(std::string_view("TOKEN-" + name)), "\n");
+std::string AuthLine(const std::string& name, const std::string& roles) {
+  return Cat(name, " ", roles, " sha256:", Sha256Hex(std::string_view("TOKEN-" + name)), "\n");
 }
 
 void Prepare(grpc::ClientContext& context, const std::string& token) {

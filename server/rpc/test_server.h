@@ -34,7 +34,7 @@ class TestServer {
   std::shared_ptr<grpc::Channel> channel(bool over_socket = false);
 
   /// Uploads the bytes as one file and makes a model of it; returns its name.
-  std::string MakeModel(const std::string& bytes);
+  std::string MakeModel(const std::string& bytes, const std::string& project = "");
   /// Submits a search over the model; returns its name.
   std::string SubmitSearch(const std::string& model, const std::string& request_id = "");
   /// Acts as a worker: claims the next job, reports `progress` events, and ends it as SUCCEEDED
@@ -55,8 +55,8 @@ class TestServer {
   std::unique_ptr<RpcServer> rpc_;
 };
 
-/// A token "TOKEN-<name>" in the auth file's form: "<name> <role> sha256:...".
-std::string AuthLine(const std::string& name, const std::string& role);
+/// A token "TOKEN-<name>" in the auth file's form: "<name> <roles> sha256:...".
+std::string AuthLine(const std::string& name, const std::string& roles);
 
 /// Sets a deadline of twenty seconds and, unless empty, the token.
 void Prepare(grpc::ClientContext& context, const std::string& token = "");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "server/rpc/admit.h"
 #include "server/rpc/errors.h"
 
 namespace mendel::server {
@@ -22,20 +23,21 @@ absl::Status Upload::Charge(const UploadId& upload) {
   const int64_t limit = options_.max_stored_bytes_per_client;
   if (limit == 0 || blobs_.Contains(upload.blob)) return absl::OkStatus();
   const absl::Status status =
-      jobs_.ChargeUpload(client_, upload.blob.sha256, upload.blob.size, limit);
+      jobs_.ChargeUpload(principal_.name, BlobKey(upload.blob), upload.blob.size, limit);
   return status.GetPayload(kQuotaFull) ? WithReason(status, "CLIENT_QUOTA") : status;
 }
 
 void Upload::ReturnCharge() {
   if (options_.max_stored_bytes_per_client == 0) return;
   // Garbage collection does it later if the store is away.
-  jobs_.ForgetUpload(client_, blob_.sha256).IgnoreError();
+  jobs_.ForgetUpload(principal_.name, BlobKey(blob_)).IgnoreError();
 }
 
 absl::Status Upload::Open(const google::bytestream::WriteRequest& request) {
   const absl::StatusOr<UploadId> upload = ParseUploadName(request.resource_name());
   if (!upload.ok())
     return FieldError("resource_name", "is not uploads/{uuid}/blobs/{sha256}/{size}");
+  MENDEL_RETURN_IF_ERROR(EnterProject(principal_, kWriteMethod, upload->blob.project).status());
   if (upload->blob.size > options_.max_blob_bytes) {
     return FieldError("resource_name",
                       Cat("a file of more than ", options_.max_blob_bytes, " bytes"));
@@ -104,6 +106,7 @@ absl::StatusOr<bool> Upload::Stop() {
 absl::Status Download::Open(const google::bytestream::ReadRequest& request) {
   const absl::StatusOr<BlobId> blob = ParseBlobName(request.resource_name());
   if (!blob.ok()) return FieldError("resource_name", "is not blobs/{sha256}/{size}");
+  MENDEL_RETURN_IF_ERROR(EnterProject(principal_, kReadMethod, blob->project).status());
   if (request.read_offset() < 0) return FieldError("read_offset", "is negative");
   if (request.read_limit() < 0) return FieldError("read_limit", "is negative");
   MENDEL_ASSIGN_OR_RETURN(reader_, blobs_.OpenBlob(*blob));

@@ -5,15 +5,20 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "google/bytestream/bytestream.pb.h"
 #include "server/options.h"
+#include "server/rpc/roles.h"
 #include "server/store/blob_store.h"
 #include "server/store/job_store.h"
 
 namespace mendel::server {
+
+inline constexpr std::string_view kReadMethod = "/google.bytestream.ByteStream/Read";
+inline constexpr std::string_view kWriteMethod = "/google.bytestream.ByteStream/Write";
 
 /// Bytes of one message of a download.
 inline constexpr int64_t kReadChunk = 1 << 20;
@@ -21,8 +26,8 @@ inline constexpr int64_t kReadChunk = 1 << 20;
 /// Not thread-safe. What was taken is made safe every 16 MiB, and when the stream ends.
 class Upload {
  public:
-  Upload(BlobStore& blobs, JobStore& jobs, const ServerOptions& options, std::string client)
-      : blobs_(blobs), jobs_(jobs), options_(options), client_(std::move(client)) {}
+  Upload(BlobStore& blobs, JobStore& jobs, const ServerOptions& options, Principal principal)
+      : blobs_(blobs), jobs_(jobs), options_(options), principal_(std::move(principal)) {}
   ~Upload();
   /// Takes a message; true: the upload has ended (also when the file is there already, without
   /// reading on).
@@ -44,7 +49,7 @@ class Upload {
   BlobStore& blobs_;
   JobStore& jobs_;
   const ServerOptions& options_;
-  const std::string client_;
+  const Principal principal_;
   std::string name_;
   BlobId blob_;
   bool complete_ = false;
@@ -55,7 +60,8 @@ class Upload {
 /// Not thread-safe.
 class Download {
  public:
-  explicit Download(BlobStore& blobs) : blobs_(blobs) {}
+  Download(BlobStore& blobs, Principal principal)
+      : blobs_(blobs), principal_(std::move(principal)) {}
   /// Fills the next message; false at the end. The request is the same each time.
   absl::StatusOr<bool> Next(const google::bytestream::ReadRequest& request,
                             google::bytestream::ReadResponse& chunk);
@@ -64,6 +70,7 @@ class Download {
   absl::Status Open(const google::bytestream::ReadRequest& request);
 
   BlobStore& blobs_;
+  const Principal principal_;
   std::unique_ptr<BlobReader> reader_;
   int64_t offset_ = 0;
   int64_t end_ = 0;

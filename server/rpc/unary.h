@@ -15,9 +15,11 @@
   grpc::ServerUnaryReactor* METHOD(grpc::CallbackServerContext* context, const REQUEST* request, \
                                    RESPONSE* response) override {                                \
     static const auto* const name = new std::string(Cat("/", kService, "/" #METHOD));            \
-    return RunUnary(env_, context, *name, [=, this](const Caller& caller) {                      \
-      return handlers::METHOD(env_, caller, *request, *response);                                \
-    });                                                                                          \
+    return RunUnary(env_, context, *name, *request,                                              \
+                    [=, this](const Caller& caller, const google::protobuf::Message& taken) {    \
+                      return handlers::METHOD(env_, caller, static_cast<const REQUEST&>(taken),  \
+                                              *response);                                        \
+                    });                                                                          \
   }
 
 #endif  // MENDEL_SERVER_RPC_UNARY_H_

@@ -62,6 +62,10 @@ absl::StatusOr<Fd> OpenFolder(int parent, const std::string& name) {
   return folder;
 }
 
+Fd ExistingFolder(int parent, const std::string& name) {
+  return Fd(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
 absl::StatusOr<Fd> OpenFile(int folder, const std::string& name, int flags, mode_t mode) {
   Fd file(openat(folder, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode));
   if (!file.ok())

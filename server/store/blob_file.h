@@ -39,6 +39,8 @@ class Fd {
 absl::Status FileError(std::string_view what, int error);
 /// A folder below `parent`, made when it is missing (and `parent` then synced). Never a link.
 absl::StatusOr<Fd> OpenFolder(int parent, const std::string& name);
+/// The same, not ok when it is missing or something else.
+Fd ExistingFolder(int parent, const std::string& name);
 /// A regular file of one link; `flags` as for open(2). Never a link to one.
 absl::StatusOr<Fd> OpenFile(int folder, const std::string& name, int flags, mode_t mode = 0600);
 absl::Status SyncFolder(int folder);

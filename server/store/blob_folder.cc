@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "server/store/project_name.h"
 
 namespace mendel::server {
 
@@ -28,19 +29,41 @@ absl::StatusOr<std::shared_ptr<BlobFolder>> BlobFolder::Open(const std::string& 
   MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<DiskProbe> probe, DiskProbe::Open(root));
   std::shared_ptr<BlobFolder> folder(new BlobFolder(root, limits, clock, std::move(probe)));
   MENDEL_ASSIGN_OR_RETURN(folder->blobs_, OpenFolder(top.get(), "blobs"));
+  MENDEL_ASSIGN_OR_RETURN(folder->projects_, OpenFolder(top.get(), "projects"));
   MENDEL_ASSIGN_OR_RETURN(folder->uploads_, OpenFolder(top.get(), "uploads"));
   MENDEL_RETURN_IF_ERROR(folder->Recount().status());
   return folder;
 }
 
-absl::StatusOr<Fd> BlobFolder::Shard(const std::string& sha256) const {
-  return OpenFolder(blobs_.get(), sha256.substr(0, 2));
+absl::StatusOr<std::vector<std::string>> BlobFolder::Projects() const {
+  std::vector<std::string> projects = {""};
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names(projects_.get()));
+  for (const std::string& name : names) {
+    if (IsProject(name)) projects.push_back(name);
+  }
+  return projects;
+}
+
+absl::StatusOr<Fd> BlobFolder::Blobs(const std::string& project, bool make) const {
+  if (project.empty()) return Fd(fcntl(blobs_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!make) {
+    const Fd folder = ExistingFolder(projects_.get(), project);
+    return folder.ok() ? ExistingFolder(folder.get(), "blobs") : Fd();
+  }
+  MENDEL_ASSIGN_OR_RETURN(const Fd folder, OpenFolder(projects_.get(), project));
+  return OpenFolder(folder.get(), "blobs");
+}
+
+absl::StatusOr<Fd> BlobFolder::Shard(const BlobId& blob) const {
+  MENDEL_ASSIGN_OR_RETURN(const Fd blobs, Blobs(blob.project, true));
+  return OpenFolder(blobs.get(), blob.sha256.substr(0, 2));
 }
 
 std::optional<FileInfo> BlobFolder::Find(const BlobId& blob) const {
   // Without OpenFolder, which would make the folder.
-  const Fd shard(openat(blobs_.get(), blob.sha256.substr(0, 2).c_str(),
-                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const absl::StatusOr<Fd> blobs = Blobs(blob.project, false);
+  if (!blobs.ok() || !blobs->ok()) return std::nullopt;
+  const Fd shard = ExistingFolder(blobs->get(), blob.sha256.substr(0, 2));
   if (!shard.ok()) return std::nullopt;
   const std::optional<FileInfo> info = Inspect(shard.get(), blob.sha256);
   return info.has_value() && info->size == blob.size ? info : std::nullopt;
@@ -58,14 +81,13 @@ absl::StatusOr<bool> BlobFolder::Keep(int shard, const std::string& sha256, int6
   return now.has_value() && now->inode == found->inode;
 }
 
-absl::Status BlobFolder::Install(int file, const std::string& upload_name,
-                                 const std::string& sha256) {
+absl::Status BlobFolder::Install(int file, const std::string& upload_name, const BlobId& blob) {
   MENDEL_RETURN_IF_ERROR(SetTime(file, clock_.WallMicros()));
   if (fchmod(file, 0400) != 0) return FileError("finishing a blob", errno);
   if (fsync(file) != 0) return FileError("finishing a blob", errno);
-  MENDEL_ASSIGN_OR_RETURN(const Fd shard, Shard(sha256));
+  MENDEL_ASSIGN_OR_RETURN(const Fd shard, Shard(blob));
   MENDEL_ASSIGN_OR_RETURN(const FileInfo info, Inspect(file));
-  MENDEL_ASSIGN_OR_RETURN(const bool kept, Keep(shard.get(), sha256, info.size));
+  MENDEL_ASSIGN_OR_RETURN(const bool kept, Keep(shard.get(), blob.sha256, info.size));
   const DiskProbe::Unproven unproven(*probe_);
   // A job that is about to begin may be mounting the file that is there: it must not lose its name
   // to a copy.
@@ -73,7 +95,7 @@ absl::Status BlobFolder::Install(int file, const std::string& upload_name,
     if (unlinkat(uploads_.get(), upload_name.c_str(), 0) != 0)
       return FileError("finishing a blob", errno);
     Unreserve(info.size);
-  } else if (renameat(uploads_.get(), upload_name.c_str(), shard.get(), sha256.c_str()) != 0) {
+  } else if (renameat(uploads_.get(), upload_name.c_str(), shard.get(), blob.sha256.c_str()) != 0) {
     return FileError("finishing a blob", errno);
   }
   absl::Status synced = SyncFolder(shard.get());

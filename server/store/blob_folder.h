@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/clock.h"
@@ -30,14 +31,17 @@ class BlobFolder {
   const Clock& clock() const { return clock_; }
   const BlobLimits& limits() const { return limits_; }
   int uploads() const { return uploads_.get(); }
-  int blobs() const { return blobs_.get(); }
 
-  /// The folder `blobs/ab` of a digest.
-  absl::StatusOr<Fd> Shard(const std::string& sha256) const;
+  /// Projects that have a folder, sorted; the first is "" ("default").
+  absl::StatusOr<std::vector<std::string>> Projects() const;
+  /// A project's folder `blobs`, made when it is missing (`make`), else not ok.
+  absl::StatusOr<Fd> Blobs(const std::string& project, bool make) const;
+  /// The folder `blobs/ab` of a digest in its project, made when it is missing.
+  absl::StatusOr<Fd> Shard(const BlobId& blob) const;
   std::optional<FileInfo> Find(const BlobId& blob) const;
   /// Makes the upload's complete, checked file a blob: read-only, synced, renamed, folder synced.
   /// An existing blob stays (and counts as used now), and the upload is deleted.
-  absl::Status Install(int file, const std::string& upload_name, const std::string& sha256);
+  absl::Status Install(int file, const std::string& upload_name, const BlobId& blob);
 
   /// Writes an upload's data to the disk, and checks that the disk has accepted them.
   absl::Status Sync(int file) const;
@@ -85,7 +89,8 @@ class BlobFolder {
   const BlobLimits limits_;
   const Clock& clock_;
   const std::unique_ptr<DiskProbe> probe_;
-  Fd blobs_;
+  Fd blobs_;     ///< of the project "default"
+  Fd projects_;  ///< of the others
   Fd uploads_;
   std::atomic<int64_t> used_ = 0;
   std::atomic<int64_t> announced_ = 0;
@@ -101,7 +106,8 @@ absl::StatusOr<std::unique_ptr<BlobWriter>> OpenBlobUpload(std::shared_ptr<BlobF
 /// The bytes written so far; NotFound for an unknown upload.
 absl::StatusOr<int64_t> UploadedBytes(BlobFolder& folder, const UploadId& upload);
 /// BlobStore::Adopt.
-absl::StatusOr<BlobId> AdoptFile(BlobFolder& folder, const std::string& path);
+absl::StatusOr<BlobId> AdoptFile(BlobFolder& folder, const std::string& path,
+                                 const std::string& project);
 /// BlobStore::Sweep, List and Check.
 absl::StatusOr<int64_t> SweepBlobs(BlobFolder& folder, const std::set<std::string>& referenced,
                                    int64_t wall_micros);

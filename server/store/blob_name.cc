@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 #include "server/store/blob_store.h"
+#include "server/store/project_name.h"
 
 namespace mendel::server {
 namespace {
@@ -32,15 +33,21 @@ bool IsUuid(std::string_view text) {
   return true;
 }
 
-std::string BlobName(const BlobId& blob) { return Cat("blobs/", blob.sha256, "/", blob.size); }
+std::string BlobName(const BlobId& blob) {
+  return JoinName(blob.project, Cat("blobs/", blob.sha256, "/", blob.size));
+}
+
+std::string BlobKey(const BlobId& blob) { return JoinName(blob.project, blob.sha256); }
 
 absl::StatusOr<BlobId> ParseBlobName(std::string_view name) {
   const absl::Status wrong = InvalidInput(
       "'", name.substr(0, 200), "' is not blobs/{64 lower-case hexadecimal digits}/{size}");
-  std::string_view rest = name;
+  const NameInProject split = SplitName(name);
+  std::string_view rest = split.rest;
   if (!Cut(rest, "blobs/") || rest.size() < 66 || rest[64] != '/' || !IsSha256(rest.substr(0, 64)))
     return wrong;
   BlobId blob;
+  blob.project = split.project;
   blob.sha256 = rest.substr(0, 64);
   rest.remove_prefix(65);
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), blob.size);
@@ -52,14 +59,18 @@ absl::StatusOr<BlobId> ParseBlobName(std::string_view name) {
 }
 
 absl::StatusOr<UploadId> ParseUploadName(std::string_view name) {
-  std::string_view rest = name;
+  const NameInProject split = SplitName(name);
+  std::string_view rest = split.rest;
   if (!Cut(rest, "uploads/") || rest.size() < 37 || rest[36] != '/' ||
       !IsUuid(rest.substr(0, 36))) {
     return InvalidInput("'", name.substr(0, 200), "' is not uploads/{uuid}/blobs/{sha256}/{size}");
   }
   UploadId upload;
   upload.uuid = rest.substr(0, 36);
+  // The upload's project is the blob's: it is named once, in front.
+  if (!rest.substr(37).starts_with("blobs/")) return ParseBlobName("").status();
   MENDEL_ASSIGN_OR_RETURN(upload.blob, ParseBlobName(rest.substr(37)));
+  upload.blob.project = split.project;
   return upload;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "server/store/blob_folder.h"
+#include "server/store/project_name.h"
 
 namespace mendel::server {
 namespace {
@@ -73,7 +74,7 @@ class FileBlobStore final : public BlobStore {
   absl::StatusOr<std::unique_ptr<BlobReader>> OpenBlob(const BlobId& blob) override {
     MENDEL_RETURN_IF_ERROR(CheckId(blob));
     if (!folder_->Find(blob).has_value()) return Missing(blob);
-    MENDEL_ASSIGN_OR_RETURN(const Fd shard, folder_->Shard(blob.sha256));
+    MENDEL_ASSIGN_OR_RETURN(const Fd shard, folder_->Shard(blob));
     absl::StatusOr<Fd> file = OpenFile(shard.get(), blob.sha256, O_RDONLY);
     if (!file.ok()) return absl::IsNotFound(file.status()) ? Missing(blob) : file.status();
     return std::make_unique<FileReader>(*std::move(file), blob.size);
@@ -82,16 +83,17 @@ class FileBlobStore final : public BlobStore {
   absl::StatusOr<std::string> Path(const BlobId& blob) override {
     MENDEL_RETURN_IF_ERROR(CheckId(blob));
     if (!folder_->Find(blob).has_value()) return Missing(blob);
-    return Cat(folder_->root(), "/blobs/", blob.sha256.substr(0, 2), "/", blob.sha256);
+    return Cat(folder_->root(), "/", JoinName(blob.project, "blobs"), "/", blob.sha256.substr(0, 2),
+               "/", blob.sha256);
   }
 
-  absl::StatusOr<BlobId> Adopt(const std::string& path) override {
-    return AdoptFile(*folder_, path);
+  absl::StatusOr<BlobId> Adopt(const std::string& path, const std::string& project) override {
+    return AdoptFile(*folder_, path, project);
   }
 
   void Touch(const BlobId& blob) override {
     if (!CheckId(blob).ok() || !folder_->Find(blob).has_value()) return;
-    const absl::StatusOr<Fd> shard = folder_->Shard(blob.sha256);
+    const absl::StatusOr<Fd> shard = folder_->Shard(blob);
     if (!shard.ok()) return;
     const absl::StatusOr<Fd> file = OpenFile(shard->get(), blob.sha256, O_RDONLY);
     if (file.ok()) SetTime(file->get(), folder_->clock().WallMicros()).IgnoreError();
@@ -119,7 +121,10 @@ class FileBlobStore final : public BlobStore {
   /// Ids become file names: whatever way they came here, they must be well formed.
   static absl::Status CheckId(const BlobId& blob) { return ParseBlobName(BlobName(blob)).status(); }
   static absl::Status CheckUpload(const UploadId& upload) {
-    return ParseUploadName(Cat("uploads/", upload.uuid, "/", BlobName(upload.blob))).status();
+    const BlobId bare{upload.blob.sha256, upload.blob.size};
+    return ParseUploadName(
+               JoinName(upload.blob.project, Cat("uploads/", upload.uuid, "/", BlobName(bare))))
+        .status();
   }
 
   const std::shared_ptr<BlobFolder> folder_;

@@ -2,8 +2,12 @@
 // complete, checked and safe on disk.
 //
 //   <root>/blobs/ab/abcdef...   complete blobs, read-only
-//   <root>/uploads/<uuid>.<sha256>.<size>   incomplete uploads:
-//                                           the bytes written so far
+//   <root>/projects/<project>/blobs/ab/abcdef...   the same of other projects than "default"
+//   <root>/uploads/<uuid>.<sha256>.<size>[.<project>]   incomplete uploads:
+//                                                       the bytes written so far
+//
+// Projects share nothing but the disk and its limits: equal bytes are stored once a project, so
+// that no answer and no time of an upload shows what another project stores.
 //
 // A write is flushed (fdatasync) before it is acknowledged as committed; a finished one is hashed
 // while it is written (and from the start again after a restart), renamed, and its folder synced.
@@ -28,6 +32,7 @@ namespace mendel::server {
 struct BlobId {
   std::string sha256;  ///< 64 lower-case hexadecimal digits
   int64_t size = 0;
+  std::string project = {};  ///< server/store/project_name.h
 };
 
 /// 64 lower-case hexadecimal digits.
@@ -35,10 +40,12 @@ bool IsSha256(std::string_view text);
 /// 8-4-4-4-12 lower-case hexadecimal digits.
 bool IsUuid(std::string_view text);
 
-/// `blobs/{sha256}/{size}`, and back. InvalidArgument for anything else.
+/// `blobs/{sha256}/{size}` in its project, and back. InvalidArgument for anything else.
 std::string BlobName(const BlobId& blob);
 absl::StatusOr<BlobId> ParseBlobName(std::string_view name);
-/// `uploads/{uuid}/blobs/{sha256}/{size}`.
+/// A text that only this content in this project has: the digest in its project.
+std::string BlobKey(const BlobId& blob);
+/// `uploads/{uuid}/blobs/{sha256}/{size}` in its project.
 struct UploadId {
   std::string uuid;
   BlobId blob;
@@ -103,14 +110,14 @@ class BlobStore {
   virtual absl::StatusOr<std::unique_ptr<BlobReader>> OpenBlob(const BlobId& blob) = 0;
   /// Path of the blob's file, for a worker's read-only view of it.
   virtual absl::StatusOr<std::string> Path(const BlobId& blob) = 0;
-  /// Makes a file of this machine a blob (hashed, copied or moved, synced).
-  virtual absl::StatusOr<BlobId> Adopt(const std::string& path) = 0;
+  /// Makes a file of this machine a blob of the project (hashed, copied, synced).
+  virtual absl::StatusOr<BlobId> Adopt(const std::string& path, const std::string& project) = 0;
   /// Keeps a blob from garbage collection for the retention time from now on (FindMissingBlobs
   /// promised its existence). To promise a blob, Touch it first and then call Contains: a
   /// concurrent collection then either keeps the blob or has already deleted it.
   virtual void Touch(const BlobId& blob) = 0;
-  /// Deletes blobs that are not in `referenced` and were last touched before `wall_micros`, and
-  /// uploads as old. Returns bytes freed.
+  /// Deletes blobs whose BlobKey is not in `referenced` and that were last touched before
+  /// `wall_micros`, and uploads as old. Returns bytes freed.
   virtual absl::StatusOr<int64_t> Sweep(const std::set<std::string>& referenced,
                                         int64_t wall_micros) = 0;
   virtual absl::StatusOr<int64_t> TotalBytes() = 0;
@@ -119,7 +126,7 @@ class BlobStore {
   /// ResourceExhausted while limits or the disk leave no room for an upload; Unavailable when the
   /// disk has become read-only.
   virtual absl::Status CheckRoom() = 0;
-  /// Every complete blob, sorted by digest.
+  /// Every complete blob, sorted by project and digest.
   virtual absl::StatusOr<std::vector<BlobEntry>> List() = 0;
   /// Hashes every blob; returns one sentence per bad one.
   virtual absl::StatusOr<std::vector<std::string>> Check() = 0;

@@ -218,7 +218,7 @@ TEST_F(Blobs, HostileNamesAndLinksAreRefused) {
   std::filesystem::create_symlink(
       secret, root_ + "/uploads/" + UploadOf(bytes).uuid + "." + blob.sha256 + ".20");
   EXPECT_FALSE(blobs_->OpenUpload(UploadOf(bytes), 0).ok());
-  EXPECT_FALSE(blobs_->Adopt(place).ok());
+  EXPECT_FALSE(blobs_->Adopt(place, "").ok());
   EXPECT_EQ(blobs_->Check()->size(), 1U) << "and reported";
   std::filesystem::remove(place);
   std::filesystem::create_hard_link(secret, place);
@@ -231,12 +231,12 @@ TEST_F(Blobs, AdoptTakesAFile) {
   const std::string bytes = Bytes(3'000'000, 9);
   const std::string path = folder_.path() + "/made";
   std::ofstream(path, std::ios::binary) << bytes;
-  const auto blob = blobs_->Adopt(path);
+  const auto blob = blobs_->Adopt(path, "");
   ASSERT_TRUE(blob.ok()) << blob.status();
   EXPECT_EQ(BlobName(*blob), BlobName(IdOf(bytes)));
   std::ofstream(path, std::ios::binary) << "changed";
   EXPECT_EQ(Get(*blob), bytes);
-  EXPECT_EQ(blobs_->Adopt(folder_.path() + "/none").status().code(), Code::kNotFound);
+  EXPECT_EQ(blobs_->Adopt(folder_.path() + "/none", "").status().code(), Code::kNotFound);
   const std::string stored = *blobs_->Path(*blob);
   struct stat info = {};
   ASSERT_EQ(stat(stored.c_str(), &info), 0);
@@ -263,14 +263,14 @@ TEST_F(Blobs, WhatIsThereIsNotReplaced) {
   EXPECT_EQ(inode(), installed) << "a job may be mounting it";
   const std::string path = folder_.path() + "/result";
   std::ofstream(path, std::ios::binary) << bytes;
-  EXPECT_EQ(blobs_->Adopt(path)->sha256, IdOf(bytes).sha256);
+  EXPECT_EQ(blobs_->Adopt(path, "")->sha256, IdOf(bytes).sha256);
   EXPECT_EQ(inode(), installed);
   EXPECT_TRUE(std::filesystem::is_empty(root_ + "/uploads"));
   EXPECT_EQ(*blobs_->TotalBytes(), 10'000);
   EXPECT_EQ(*blobs_->Sweep({}, later), 0) << "it was used again";
   // A damaged one is replaced.
   std::filesystem::resize_file(*blobs_->Path(IdOf(bytes)), 5);
-  ASSERT_TRUE(blobs_->Adopt(path).ok());
+  ASSERT_TRUE(blobs_->Adopt(path, "").ok());
   EXPECT_EQ(Get(IdOf(bytes)), bytes);
 }
 

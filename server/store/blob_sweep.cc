@@ -1,5 +1,4 @@
 // Listing, garbage collection and checks of the store.
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -7,23 +6,35 @@
 #include "absl/strings/match.h"
 #include "base/status.h"
 #include "server/store/blob_folder.h"
+#include "server/store/project_name.h"
 
 namespace mendel::server {
 namespace {
 
 bool IsDigest(const std::string& name) { return ParseBlobName(Cat("blobs/", name, "/0")).ok(); }
 
-/// Opens `blobs/ab` as it is; not ok when it is no folder.
-Fd ExistingShard(const BlobFolder& folder, const std::string& name) {
-  return Fd(openat(folder.blobs(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+/// Calls `visit(project, name, folder)` for each `blobs/ab` of each project; the folder is not ok
+/// where it is none.
+template <class Visit>
+absl::Status ForEachShard(const BlobFolder& folder, const Visit& visit) {
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<std::string> projects, folder.Projects());
+  for (const std::string& project : projects) {
+    MENDEL_ASSIGN_OR_RETURN(const Fd blobs, folder.Blobs(project, false));
+    if (!blobs.ok()) continue;
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<std::string> shards, Names(blobs.get()));
+    for (const std::string& shard : shards)
+      MENDEL_RETURN_IF_ERROR(visit(project, shard, ExistingFolder(blobs.get(), shard)));
+  }
+  return absl::OkStatus();
 }
 
 /// Deletes one file unless it was touched in the meantime. The file is renamed, checked
 /// again, and only then deleted. An earlier touch keeps it, and a later reader finds it
 /// missing.
-absl::StatusOr<int64_t> SweepOne(const BlobFolder& folder, int shard, const std::string& name,
+absl::StatusOr<int64_t> SweepOne(const BlobFolder& folder, int shard, const BlobId& blob,
                                  int64_t wall_micros) {
-  const std::string aside = Cat(name, ".swept");
+  const std::string& name = blob.sha256;
+  const std::string aside = Cat(name, blob.project.empty() ? "" : ".", blob.project, ".swept");
   if (renameat(shard, name.c_str(), folder.uploads(), aside.c_str()) != 0)
     return FileError("sweeping a blob", errno);
   const std::optional<FileInfo> info = Inspect(folder.uploads(), aside);
@@ -50,8 +61,9 @@ absl::StatusOr<int64_t> SweepUploads(BlobFolder& folder, int64_t wall_micros) {
 }
 
 /// One sentence when the file does not match its name; empty when it does.
-std::string CheckOne(int shard, const std::string& shard_name, const std::string& name) {
-  const std::string shown = Cat("blobs/", shard_name, "/", name);
+std::string CheckOne(int shard, const std::string& project, const std::string& shard_name,
+                     const std::string& name) {
+  const std::string shown = JoinName(project, Cat("blobs/", shard_name, "/", name));
   if (!IsDigest(name) || !absl::StartsWith(name, shard_name))
     return Cat(shown, ": not a blob's name");
   const absl::StatusOr<Fd> file = OpenFile(shard, name, O_RDONLY);
@@ -72,17 +84,18 @@ std::string CheckOne(int shard, const std::string& shard_name, const std::string
 
 absl::StatusOr<std::vector<BlobEntry>> ListBlobs(const BlobFolder& folder) {
   std::vector<BlobEntry> entries;
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<std::string> shards, Names(folder.blobs()));
-  for (const std::string& shard_name : shards) {
-    const Fd shard = ExistingShard(folder, shard_name);
-    if (!shard.ok()) continue;
+  const auto visit = [&](const std::string& project, const std::string&,
+                         const Fd& shard) -> absl::Status {
+    if (!shard.ok()) return absl::OkStatus();
     MENDEL_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names(shard.get()));
     for (const std::string& name : names) {
       const std::optional<FileInfo> info = Inspect(shard.get(), name);
       if (info.has_value() && IsDigest(name))
-        entries.push_back({{name, info->size}, info->touched_micros});
+        entries.push_back({{name, info->size, project}, info->touched_micros});
     }
-  }
+    return absl::OkStatus();
+  };
+  MENDEL_RETURN_IF_ERROR(ForEachShard(folder, visit));
   return entries;
 }
 
@@ -91,10 +104,10 @@ absl::StatusOr<int64_t> SweepBlobs(BlobFolder& folder, const std::set<std::strin
   MENDEL_ASSIGN_OR_RETURN(const std::vector<BlobEntry> entries, ListBlobs(folder));
   int64_t freed = 0;
   for (const BlobEntry& entry : entries) {
-    if (referenced.contains(entry.blob.sha256) || entry.touched_micros >= wall_micros) continue;
-    MENDEL_ASSIGN_OR_RETURN(const Fd shard, folder.Shard(entry.blob.sha256));
+    if (referenced.contains(BlobKey(entry.blob)) || entry.touched_micros >= wall_micros) continue;
+    MENDEL_ASSIGN_OR_RETURN(const Fd shard, folder.Shard(entry.blob));
     MENDEL_ASSIGN_OR_RETURN(const int64_t bytes,
-                            SweepOne(folder, shard.get(), entry.blob.sha256, wall_micros));
+                            SweepOne(folder, shard.get(), entry.blob, wall_micros));
     freed += bytes;
   }
   MENDEL_ASSIGN_OR_RETURN(const int64_t uploads, SweepUploads(folder, wall_micros));
@@ -105,19 +118,20 @@ absl::StatusOr<int64_t> SweepBlobs(BlobFolder& folder, const std::set<std::strin
 
 absl::StatusOr<std::vector<std::string>> CheckBlobs(const BlobFolder& folder) {
   std::vector<std::string> violations;
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<std::string> shards, Names(folder.blobs()));
-  for (const std::string& shard_name : shards) {
-    const Fd shard = ExistingShard(folder, shard_name);
+  const auto visit = [&](const std::string& project, const std::string& shard_name,
+                         const Fd& shard) -> absl::Status {
     if (!shard.ok()) {
-      violations.push_back(Cat("blobs/", shard_name, ": not a folder"));
-      continue;
+      violations.push_back(JoinName(project, Cat("blobs/", shard_name)) + ": not a folder");
+      return absl::OkStatus();
     }
     MENDEL_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names(shard.get()));
     for (const std::string& name : names) {
-      std::string violation = CheckOne(shard.get(), shard_name, name);
+      std::string violation = CheckOne(shard.get(), project, shard_name, name);
       if (!violation.empty()) violations.push_back(std::move(violation));
     }
-  }
+    return absl::OkStatus();
+  };
+  MENDEL_RETURN_IF_ERROR(ForEachShard(folder, visit));
   return violations;
 }
 

@@ -99,7 +99,7 @@ class FileWriter final : public BlobWriter {
     if (hash_ == nullptr) return absl::FailedPreconditionError("the upload has ended");
     const std::string found = std::exchange(hash_, nullptr)->HexDigest();
     if (offset_ == upload_.blob.size && found == upload_.blob.sha256)
-      return folder_->Install(file_.get(), name_, found);
+      return folder_->Install(file_.get(), name_, upload_.blob);
     unlinkat(folder_->uploads(), name_.c_str(), 0);
     folder_->Unreserve(offset_);
     return absl::DataLossError(Cat("the upload has ", offset_, " bytes with the hash ", found,
@@ -159,7 +159,9 @@ absl::StatusOr<BlobId> CopyHashed(BlobFolder& folder, int from, int to) {
 }  // namespace
 
 std::string UploadFileName(const UploadId& upload) {
-  return Cat(upload.uuid, ".", upload.blob.sha256, ".", upload.blob.size);
+  const std::string& project = upload.blob.project;
+  return Cat(upload.uuid, ".", upload.blob.sha256, ".", upload.blob.size,
+             project.empty() ? "" : ".", project);
 }
 
 absl::StatusOr<std::unique_ptr<BlobWriter>> OpenBlobUpload(std::shared_ptr<BlobFolder> folder,
@@ -197,14 +199,15 @@ absl::StatusOr<int64_t> UploadedBytes(BlobFolder& folder, const UploadId& upload
   return info.size;
 }
 
-absl::StatusOr<BlobId> AdoptFile(BlobFolder& folder, const std::string& path) {
+absl::StatusOr<BlobId> AdoptFile(BlobFolder& folder, const std::string& path,
+                                 const std::string& project) {
   MENDEL_ASSIGN_OR_RETURN(const Fd from, OpenFile(AT_FDCWD, path, O_RDONLY));
   const std::string name = absl::StrFormat("%016x.adopt", FreshEntropy()[0]);
   MENDEL_ASSIGN_OR_RETURN(const Fd to, OpenFile(folder.uploads(), name, O_RDWR | O_CREAT | O_EXCL));
   // The file is copied even where a link is possible: its writer may still have it open.
-  const absl::StatusOr<BlobId> blob = CopyHashed(folder, from.get(), to.get());
-  const absl::Status status =
-      blob.ok() ? folder.Install(to.get(), name, blob->sha256) : blob.status();
+  absl::StatusOr<BlobId> blob = CopyHashed(folder, from.get(), to.get());
+  if (blob.ok()) blob->project = project;
+  const absl::Status status = blob.ok() ? folder.Install(to.get(), name, *blob) : blob.status();
   if (status.ok()) return blob;
   unlinkat(folder.uploads(), name.c_str(), 0);
   folder.Recount().status().IgnoreError();

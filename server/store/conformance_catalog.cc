@@ -6,7 +6,9 @@
 #include "absl/status/status.h"
 #include "base/hash.h"
 #include "base/status.h"
+#include "server/store/blob_store.h"
 #include "server/store/conformance.h"
+#include "server/store/project_name.h"
 
 namespace mendel::server {
 namespace {
@@ -30,10 +32,10 @@ TEST_P(JobStoreConformance, ModelsAreStoredOnce) {
       << "what exists is returned";
   EXPECT_EQ(store_->GetModel("models/1")->SerializeAsString(), first->SerializeAsString());
   for (int i = 2; i < 6; ++i) ASSERT_TRUE(store_->PutModel(ModelOf(i)).ok());
-  const auto page = store_->ListModels(2, "");
+  const auto page = store_->ListModels("", 2, "");
   ASSERT_EQ(page->items.size(), 2U);
   EXPECT_EQ(page->items[0].name(), "models/5");
-  const auto rest = store_->ListModels(10, page->next_token);
+  const auto rest = store_->ListModels("", 10, page->next_token);
   EXPECT_EQ(rest->items.size(), 3U);
   EXPECT_EQ(rest->next_token, "");
   EXPECT_EQ(store_->GetModel("models/9").status().code(), absl::StatusCode::kNotFound);
@@ -58,13 +60,13 @@ TEST_P(JobStoreConformance, PlansAreListedByModelAndRememberedByWork) {
     outcome.plan = PlanOf(i, i == 2 ? "models/other" : "models/m");
     ASSERT_TRUE(store_->Finish(job.job.name(), Claim().fence, outcome).ok());
   }
-  const auto page = store_->ListPlans("models/m", 1, "");
+  const auto page = store_->ListPlans("", "models/m", 1, "");
   ASSERT_TRUE(page.ok()) << page.status();
   EXPECT_EQ(page->items.front().name(), PlanOf(1).name());
-  EXPECT_EQ(store_->ListPlans("models/m", 1, page->next_token)->items.front().name(),
+  EXPECT_EQ(store_->ListPlans("", "models/m", 1, page->next_token)->items.front().name(),
             PlanOf(0).name());
-  EXPECT_EQ(store_->ListPlans("", 10, "")->items.size(), 3U);
-  EXPECT_EQ(store_->ListPlans("", 10, page->next_token).status().code(),
+  EXPECT_EQ(store_->ListPlans("", "", 10, "")->items.size(), 3U);
+  EXPECT_EQ(store_->ListPlans("", "", 10, page->next_token).status().code(),
             absl::StatusCode::kInvalidArgument);
 
   EXPECT_FALSE(store_->FindPlan("work")->has_value());
@@ -126,6 +128,75 @@ TEST_P(JobStoreConformance, UploadsAtOnceStayWithinTheQuota) {
     if (store_->ChargeUpload("alice", Sha256Hex(Cat("file ", i)), 30, 100).ok()) ++charged;
   });
   EXPECT_EQ(charged, 3);
+}
+
+v1::JobSpec SpecIn(const std::string& project) {
+  v1::JobSpec spec = SpecOf(1);
+  spec.mutable_optimize()->set_model(JoinName(project, "models/m"));
+  return spec;
+}
+
+/// Ends the next job with a plan of its own project.
+std::string FinishNext(JobStore& store, int64_t until, const std::string& work_key) {
+  const auto job = store.Claim("worker", until, {});
+  if (!job.ok() || !job->has_value()) return "";
+  const std::string project = ProjectOf((*job)->job.name());
+  Outcome outcome = Succeeded(1);
+  outcome.plan->set_name(JoinName(project, outcome.plan->name()));
+  outcome.plan->set_blob(JoinName(project, outcome.plan->blob()));
+  outcome.plan->set_model((*job)->job.spec().optimize().model());
+  outcome.work_key = work_key;
+  EXPECT_TRUE(store.Finish((*job)->job.name(), (*job)->fence, outcome).ok());
+  return outcome.plan->name();
+}
+
+TEST_P(JobStoreConformance, ProjectsShareNothing) {
+  for (const char* project : {"", "a", "b"}) {
+    v1::Model model = ModelOf(0);
+    model.set_name(JoinName(project, model.name()));
+    ASSERT_TRUE(store_->PutModel(model).ok());
+    const auto job = store_->Submit(SpecIn(project), "alice", "same id", 0, {});
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(ProjectOf(job->job.name()), project);
+    EXPECT_EQ(FinishNext(*store_, clock_.WallMicros() + 60'000'000, Cat("work ", project)),
+              JoinName(project, PlanOf(1).name()));
+    EXPECT_EQ(*store_->RememberRequest("alice", "answered", SpecIn(project), job->job.name()),
+              job->job.name());
+    EXPECT_EQ(**store_->FindRequest("alice", "same id", SpecIn(project)), job->job.name());
+    EXPECT_EQ(**store_->FindRequest("alice", "answered", SpecIn(project)), job->job.name());
+  }
+  for (const char* project : {"", "a", "b", "none"}) {
+    const size_t count = std::string(project) == "none" ? 0 : 1;
+    EXPECT_EQ(store_->ListModels(project, 10, "")->items.size(), count) << project;
+    EXPECT_EQ(store_->ListPlans(project, "", 10, "")->items.size(), count) << project;
+    EXPECT_EQ(
+        store_->ListJobs({.states = {}, .client = "", .project = project}, 10, "")->items.size(),
+        count)
+        << project;
+  }
+  EXPECT_EQ(store_->ListModels(std::nullopt, 10, "")->items.size(), 3U);
+  EXPECT_EQ(store_->ListPlans(std::nullopt, "", 10, "")->items.size(), 3U);
+  EXPECT_EQ(store_->ListJobs({}, 10, "")->items.size(), 3U);
+  EXPECT_EQ(store_->FindPlan("work a")->value().name(), JoinName("a", PlanOf(1).name()));
+  const std::string digest = Sha256Hex("plan 1");
+  const std::vector<std::string> keys = *store_->ReferencedBlobs();
+  for (const char* project : {"", "a", "b"})
+    EXPECT_EQ(std::count(keys.begin(), keys.end(), BlobKey({digest, 7, project})), 1) << project;
+  EXPECT_TRUE(store_->DeletePlan(JoinName("a", PlanOf(1).name())).ok());
+  EXPECT_TRUE(store_->GetPlan(JoinName("b", PlanOf(1).name())).ok());
+}
+
+TEST_P(JobStoreConformance, AJobHasOneProject) {
+  v1::JobSpec spec;
+  spec.mutable_compare_pair()->set_model_a("models/m");
+  spec.mutable_compare_pair()->set_model_b("projects/a/models/m");
+  EXPECT_EQ(store_->Submit(spec, "alice", "", 0, {}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(store_->Submit(SpecIn("a"), "alice", "", 0, {}).ok());
+  const auto job = store_->Claim("worker", clock_.WallMicros() + 60'000'000, {});
+  EXPECT_EQ(store_->Finish((*job)->job.name(), (*job)->fence, Succeeded(1)).code(),
+            absl::StatusCode::kInternal)
+      << "a plan of another project";
 }
 
 TEST_P(JobStoreConformance, WaitingEndsWithoutAChange) {

@@ -192,7 +192,7 @@ TEST_P(JobStoreConformance, ForeignPageTokensAreRefused) {
   changed[10] = changed[10] == '0' ? '1' : '0';
   EXPECT_TRUE(refuses({}, changed));
   EXPECT_EQ(store_->ListJobs({}, -1, "").status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(store_->ListModels(1, token).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(store_->ListModels("", 1, token).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_P(JobStoreConformance, ListsByStateAndClient) {

@@ -137,7 +137,7 @@ class Victim {
     Demand(stores_.jobs->AppendEvent(name, fence, event));
     if (rng_.Below(5) == 0) return Demand(stores_.jobs->Release(name, fence, false));
     std::ofstream(folder_ + "/made", std::ios::binary) << RandomBytes(rng_.Below(50'000), rng_);
-    const auto blob = stores_.blobs->Adopt(folder_ + "/made");
+    const auto blob = stores_.blobs->Adopt(folder_ + "/made", "");
     Demand(blob.status());
     Outcome outcome;
     outcome.state = v1::JOB_STATE_SUCCEEDED;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/status.h"
+#include "server/store/project_name.h"
 
 namespace mendel::server {
 namespace {
@@ -33,7 +34,7 @@ class Checker {
     for (const BlobEntry& entry : entries) {
       ++report_.blobs;
       report_.bytes += entry.blob.size;
-      report_.unreferenced += named_.contains(entry.blob.sha256) ? 0 : 1;
+      report_.unreferenced += named_.contains(BlobKey(entry.blob)) ? 0 : 1;
     }
     return std::move(report_);
   }
@@ -42,20 +43,21 @@ class Checker {
   /// Everything that names a blob must find it.
   absl::Status CheckReferences() {
     constexpr int kPage = 1000;
-    MENDEL_RETURN_IF_ERROR(
-        ForAll([&](const std::string& token) { return jobs_.ListModels(kPage, token); },
-               [&](const v1::Model& model) {
-                 ++report_.models;
-                 for (const v1::ModelFile& file : model.files()) {
-                   Demand({file.digest().sha256(), file.digest().size_bytes()}, model.name());
-                 }
-               }));
-    MENDEL_RETURN_IF_ERROR(
-        ForAll([&](const std::string& token) { return jobs_.ListPlans("", kPage, token); },
-               [&](const v1::Plan& plan) {
-                 ++report_.plans;
-                 DemandNamed(plan.blob(), plan.name());
-               }));
+    MENDEL_RETURN_IF_ERROR(ForAll(
+        [&](const std::string& token) { return jobs_.ListModels(std::nullopt, kPage, token); },
+        [&](const v1::Model& model) {
+          ++report_.models;
+          for (const v1::ModelFile& file : model.files()) {
+            Demand({file.digest().sha256(), file.digest().size_bytes(), ProjectOf(model.name())},
+                   model.name());
+          }
+        }));
+    MENDEL_RETURN_IF_ERROR(ForAll(
+        [&](const std::string& token) { return jobs_.ListPlans(std::nullopt, "", kPage, token); },
+        [&](const v1::Plan& plan) {
+          ++report_.plans;
+          DemandNamed(plan.blob(), plan.name());
+        }));
     return ForAll([&](const std::string& token) { return jobs_.ListJobs({}, kPage, token); },
                   [&](const StoredJob& job) {
                     ++report_.jobs;
@@ -70,7 +72,7 @@ class Checker {
         Cat(by, ": names the blob '", blob_name, "', which is no blob's name"));
   }
   void Demand(const BlobId& blob, const std::string& by) {
-    named_.insert(blob.sha256);
+    named_.insert(BlobKey(blob));
     if (!blobs_.Contains(blob))
       report_.violations.push_back(Cat(by, ": ", BlobName(blob), " is missing"));
   }

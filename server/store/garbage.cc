@@ -34,7 +34,7 @@ absl::StatusOr<int64_t> Sweep(BlobStore& blobs, const std::set<std::string>& ref
   MENDEL_ASSIGN_OR_RETURN(const std::vector<BlobEntry> entries, blobs.List());
   int64_t bytes = 0;
   for (const BlobEntry& entry : entries) {
-    if (entry.touched_micros < wall_micros && !referenced.contains(entry.blob.sha256))
+    if (entry.touched_micros < wall_micros && !referenced.contains(BlobKey(entry.blob)))
       bytes += entry.blob.size;
   }
   return bytes;
@@ -58,7 +58,7 @@ absl::StatusOr<GarbageReport> CollectGarbage(JobStore& jobs, BlobStore& blobs,
   if (!policy.dry_run) {
     MENDEL_ASSIGN_OR_RETURN(const std::vector<BlobEntry> left, blobs.List());
     std::set<std::string> stored;
-    for (const BlobEntry& entry : left) stored.insert(entry.blob.sha256);
+    for (const BlobEntry& entry : left) stored.insert(BlobKey(entry.blob));
     MENDEL_RETURN_IF_ERROR(
         jobs.ForgetUploadsBefore(now_micros - policy.retain_blobs_micros, stored));
   }

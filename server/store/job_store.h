@@ -6,6 +6,9 @@
 // Unavailable when the database cannot be reached (try again); anything else is a bug or a broken
 // disk. Times are Clock::WallMicros. Implementations are thread-safe.
 //
+// Every resource is of one project (server/store/project_name.h), which its name states. What a
+// spec names is of one project, and so are its job, that job's plan, request id and twins.
+//
 // A worker keeps a job by a *lease* with a *fence*: a number that grows with every claim. Every
 // write of a worker carries its fence. A write fails with Aborted if the worker lost its lease (it
 // hung, its machine was cut off). At most one worker's result is ever accepted. (Gray and Cheriton,
@@ -63,9 +66,13 @@ struct ClaimFilter {
   int64_t running_per_client = 0;  ///< clients with so many jobs in work must wait; 0: no bound
 };
 
+/// The project of a listing ("": "default"); nullopt: all, which is for the server itself.
+using ProjectFilter = std::optional<std::string>;
+
 struct JobFilter {
   std::vector<v1::JobState> states;  ///< empty: all
   std::string client;                ///< empty: all
+  ProjectFilter project = {};
 };
 
 /// A page, newest first, and the token of the next one (empty: there is none). A bad token is
@@ -93,7 +100,8 @@ class JobStore {
 
   /// Adds a PENDING job and its first event. The same client and non-empty request id give the
   /// job of the first call (in any state), or AlreadyExists when the specs differ.
-  /// ResourceExhausted when a limit is reached. `job.name` is chosen here (`jobs/{uuid}`).
+  /// ResourceExhausted when a limit is reached. `job.name` is chosen here (`jobs/{uuid}` in the
+  /// spec's project). InvalidArgument when the spec names two projects.
   /// NotFound when a rebind's plan does not exist. Its worker must have the plan's device
   /// (Claim).
   virtual absl::StatusOr<StoredJob> Submit(const v1::JobSpec& spec, const std::string& client,
@@ -160,11 +168,14 @@ class JobStore {
   /// Models and plans. Put of an existing one returns it.
   virtual absl::StatusOr<v1::Model> PutModel(const v1::Model& model) = 0;
   virtual absl::StatusOr<v1::Model> GetModel(const std::string& name) = 0;
-  virtual absl::StatusOr<Page<v1::Model>> ListModels(int page_size, const std::string& token) = 0;
+  virtual absl::StatusOr<Page<v1::Model>> ListModels(const ProjectFilter& project, int page_size,
+                                                     const std::string& token) = 0;
   /// FailedPrecondition while an unfinished job names it.
   virtual absl::Status DeleteModel(const std::string& name) = 0;
   virtual absl::StatusOr<v1::Plan> GetPlan(const std::string& name) = 0;
-  virtual absl::StatusOr<Page<v1::Plan>> ListPlans(const std::string& model, int page_size,
+  /// `model`: of these alone; empty: all of the project.
+  virtual absl::StatusOr<Page<v1::Plan>> ListPlans(const ProjectFilter& project,
+                                                   const std::string& model, int page_size,
                                                    const std::string& token) = 0;
   virtual absl::Status DeletePlan(const std::string& name) = 0;
   /// A plan found earlier for the same work (model, options, device class), or nullopt. `work_key`:
@@ -172,18 +183,18 @@ class JobStore {
   virtual absl::StatusOr<std::optional<v1::Plan>> FindPlan(const std::string& work_key) = 0;
   virtual absl::Status RememberPlan(const std::string& work_key, const std::string& plan) = 0;
 
-  /// Counts an uploaded file towards its client's quota of `limit` bytes; once only, as long as it
-  /// is charged. ResourceExhausted with payload kQuotaFull where it does not fit.
-  virtual absl::Status ChargeUpload(const std::string& client, const std::string& sha256,
+  /// Counts an uploaded file (its BlobKey) towards its client's quota of `limit` bytes; once only,
+  /// as long as it is charged. ResourceExhausted with payload kQuotaFull where it does not fit.
+  virtual absl::Status ChargeUpload(const std::string& client, const std::string& file,
                                     int64_t bytes, int64_t limit) = 0;
   /// An upload that came to nothing is not counted.
-  virtual absl::Status ForgetUpload(const std::string& client, const std::string& sha256) = 0;
-  /// Forgets uploads that were charged before this time and whose file (`stored`: digests) is gone.
+  virtual absl::Status ForgetUpload(const std::string& client, const std::string& file) = 0;
+  /// Forgets uploads that were charged before this time and whose file (`stored`: BlobKeys) is
+  /// gone.
   virtual absl::Status ForgetUploadsBefore(int64_t wall_micros,
                                            const std::set<std::string>& stored) = 0;
 
-  /// Every blob that a model, plan or bundle names (64 hexadecimal digits each); garbage collection
-  /// keeps these.
+  /// BlobKey of every blob that a model, plan or bundle names; garbage collection keeps these.
   virtual absl::StatusOr<std::vector<std::string>> ReferencedBlobs() = 0;
   /// Deletes ended jobs (and remembered requests) older than this time; returns how many jobs.
   virtual absl::StatusOr<int64_t> DeleteEndedBefore(int64_t wall_micros) = 0;

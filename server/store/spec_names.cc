@@ -1,6 +1,9 @@
 #include "server/store/spec_names.h"
 
+#include <utility>
+
 #include "base/status.h"
+#include "server/store/project_name.h"
 
 namespace mendel::server {
 
@@ -34,6 +37,18 @@ std::vector<std::string> PlansOf(const v1::JobSpec& spec) {
   if (spec.has_verify_plan()) return {spec.verify_plan().plan()};
   if (spec.has_refit_plan()) return {spec.refit_plan().plan()};
   return {};
+}
+
+absl::StatusOr<std::string> ProjectOfSpec(const v1::JobSpec& spec) {
+  std::vector<std::string> names = ModelsOf(spec);
+  for (std::string& plan : PlansOf(spec)) names.push_back(std::move(plan));
+  const std::string project = names.empty() ? "" : ProjectOf(names.front());
+  for (const std::string& name : names) {
+    if (ProjectOf(name) != project)
+      return InvalidInput("spec: names resources of the projects '", ProjectTitle(project),
+                          "' and '", ProjectTitle(ProjectOf(name)), "'; a job has one project");
+  }
+  return project;
 }
 
 }  // namespace mendel::server

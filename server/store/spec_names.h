@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "mendel/v1/jobs.pb.h"
 #include "mendel/v1/plans.pb.h"
 
@@ -21,6 +22,9 @@ std::string DeviceOf(const v1::JobSpec& spec);
 std::string RebindDeviceOf(const v1::Plan& plan);
 /// `plans/...` likewise.
 std::vector<std::string> PlansOf(const v1::JobSpec& spec);
+/// The project of everything that the spec names (server/store/project_name.h). InvalidArgument
+/// when there are two.
+absl::StatusOr<std::string> ProjectOfSpec(const v1::JobSpec& spec);
 
 }  // namespace mendel::server
 

@@ -7,6 +7,7 @@
 #include "server/store/blob_store.h"
 #include "server/store/job_row.h"
 #include "server/store/page_token.h"
+#include "server/store/project_name.h"
 #include "server/store/spec_names.h"
 #include "server/store/sql_store.h"
 
@@ -74,10 +75,11 @@ absl::StatusOr<v1::Plan> PutPlan(SqlConnection& sql, v1::Plan plan, int64_t now_
   if (!plan.has_create_time()) *plan.mutable_create_time() = ToTimestamp(now_micros);
   if (!v1::Plan().ParseFromString(plan.SerializeAsString()))
     return InvalidInput("a text of ", plan.name(), " is not UTF-8");
-  MENDEL_ASSIGN_OR_RETURN(const SqlRows added,
-                          sql.Run("INSERT INTO plan (name, model, body) VALUES (?1, ?2, ?3) ON "
-                                  "CONFLICT (name) DO NOTHING RETURNING id",
-                                  {plan.name(), plan.model(), plan.SerializeAsString()}));
+  MENDEL_ASSIGN_OR_RETURN(
+      const SqlRows added,
+      sql.Run("INSERT INTO plan (name, model, body, project) VALUES (?1, ?2, "
+              "?3, ?4) ON CONFLICT (name) DO NOTHING RETURNING id",
+              {plan.name(), plan.model(), plan.SerializeAsString(), ProjectOf(plan.name())}));
   if (!added.empty()) return plan;
   return LoadPlan(sql, plan.name());
 }
@@ -89,10 +91,11 @@ absl::StatusOr<v1::Model> SqlStore::PutModel(const v1::Model& model) {
     if (!result.has_create_time()) *result.mutable_create_time() = ToTimestamp(clock_.WallMicros());
     if (!v1::Model().ParseFromString(result.SerializeAsString()))
       return InvalidInput("a text of ", result.name(), " is not UTF-8");
-    MENDEL_ASSIGN_OR_RETURN(const SqlRows added,
-                            sql.Run("INSERT INTO model (name, body) VALUES (?1, ?2) ON CONFLICT "
-                                    "(name) DO NOTHING RETURNING id",
-                                    {result.name(), result.SerializeAsString()}));
+    MENDEL_ASSIGN_OR_RETURN(
+        const SqlRows added,
+        sql.Run("INSERT INTO model (name, body, project) VALUES (?1, ?2, ?3) ON "
+                "CONFLICT (name) DO NOTHING RETURNING id",
+                {result.name(), result.SerializeAsString(), ProjectOf(result.name())}));
     if (!added.empty()) return absl::OkStatus();
     MENDEL_ASSIGN_OR_RETURN(result, LoadModel(sql, model.name()));
     return absl::OkStatus();
@@ -109,16 +112,19 @@ absl::StatusOr<v1::Model> SqlStore::GetModel(const std::string& name) {
   return result;
 }
 
-absl::StatusOr<Page<v1::Model>> SqlStore::ListModels(int page_size, const std::string& token) {
+absl::StatusOr<Page<v1::Model>> SqlStore::ListModels(const ProjectFilter& project, int page_size,
+                                                     const std::string& token) {
+  const std::string listing = Cat("models/", project.value_or("*"));
   MENDEL_ASSIGN_OR_RETURN(const int64_t size, PageSize(page_size));
-  MENDEL_ASSIGN_OR_RETURN(const int64_t before, ParsePageToken("models", token));
+  MENDEL_ASSIGN_OR_RETURN(const int64_t before, ParsePageToken(listing, token));
+  const std::string query =
+      Cat("SELECT id, body FROM model WHERE ", project ? "project = ?3" : "?3 = ?3",
+          " AND id < ?1 ORDER BY id DESC LIMIT ?2");
   Page<v1::Model> page;
   MENDEL_RETURN_IF_ERROR(database_->Read([&](SqlConnection& sql) -> absl::Status {
-    MENDEL_ASSIGN_OR_RETURN(
-        const SqlRows rows,
-        sql.Run("SELECT id, body FROM model WHERE id < ?1 ORDER BY id DESC LIMIT ?2",
-                {before, size + 1}));
-    MENDEL_ASSIGN_OR_RETURN(page, MakePage<v1::Model>(rows, size, "models"));
+    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows,
+                            sql.Run(query, {before, size + 1, project.value_or("")}));
+    MENDEL_ASSIGN_OR_RETURN(page, MakePage<v1::Model>(rows, size, listing));
     return absl::OkStatus();
   }));
   return page;
@@ -142,17 +148,19 @@ absl::StatusOr<v1::Plan> SqlStore::GetPlan(const std::string& name) {
   return result;
 }
 
-absl::StatusOr<Page<v1::Plan>> SqlStore::ListPlans(const std::string& model, int page_size,
+absl::StatusOr<Page<v1::Plan>> SqlStore::ListPlans(const ProjectFilter& project,
+                                                   const std::string& model, int page_size,
                                                    const std::string& token) {
-  const std::string listing = Cat("plans/", model);
+  const std::string listing = Cat("plans/", model, "/", project.value_or("*"));
   MENDEL_ASSIGN_OR_RETURN(const int64_t size, PageSize(page_size));
   MENDEL_ASSIGN_OR_RETURN(const int64_t before, ParsePageToken(listing, token));
   const std::string query =
       Cat("SELECT id, body FROM plan WHERE ", model.empty() ? "?1 = ?1" : "model = ?1",
-          " AND id < ?2 ORDER BY id DESC LIMIT ?3");
+          project ? " AND project = ?4" : " AND ?4 = ?4", " AND id < ?2 ORDER BY id DESC LIMIT ?3");
   Page<v1::Plan> page;
   MENDEL_RETURN_IF_ERROR(database_->Read([&](SqlConnection& sql) -> absl::Status {
-    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(query, {model, before, size + 1}));
+    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows,
+                            sql.Run(query, {model, before, size + 1, project.value_or("")}));
     MENDEL_ASSIGN_OR_RETURN(page, MakePage<v1::Plan>(rows, size, listing));
     return absl::OkStatus();
   }));

@@ -5,6 +5,8 @@
 #include "base/status.h"
 #include "server/store/blob_store.h"
 #include "server/store/job_row.h"
+#include "server/store/project_name.h"
+#include "server/store/spec_names.h"
 #include "server/store/sql_catalog.h"
 #include "server/store/sql_store.h"
 #include "server/store/sql_turns.h"
@@ -14,23 +16,25 @@ namespace {
 
 using Violations = std::vector<std::string>;
 
-void AddBlob(const std::string& blob_name, std::set<std::string>& digests) {
+void AddBlob(const std::string& blob_name, std::set<std::string>& keys) {
   const absl::StatusOr<BlobId> blob = ParseBlobName(blob_name);
-  if (blob.ok()) digests.insert(blob->sha256);
+  if (blob.ok()) keys.insert(BlobKey(*blob));
 }
 
-/// Calls `visit(name, message)` for every row of a table of messages.
+/// Calls `visit(name, message, project)` for every row of a table of messages.
 template <class Message, class Visit>
 absl::Status ForEach(SqlConnection& sql, const char* table, const Visit& visit) {
   // Rows are read in pieces: a store may be larger than memory.
   constexpr int64_t kPiece = 256;
   for (int64_t after = 0;;) {
-    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(Cat("SELECT id, name, body FROM ", table,
-                                                            " WHERE id > ?1 ORDER BY id LIMIT ?2"),
-                                                        {after, kPiece}));
+    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows,
+                            sql.Run(Cat("SELECT id, name, body, project FROM ", table,
+                                        " WHERE id > ?1 ORDER BY id LIMIT ?2"),
+                                    {after, kPiece}));
     if (rows.empty()) return absl::OkStatus();
     for (const SqlRow& row : rows) {
-      MENDEL_RETURN_IF_ERROR(visit(row.Bytes(1), ParseBody<Message>(row.Bytes(2), row.Bytes(1))));
+      MENDEL_RETURN_IF_ERROR(
+          visit(row.Bytes(1), ParseBody<Message>(row.Bytes(2), row.Bytes(1)), row.Bytes(3)));
     }
     after = rows.back().Int(0);
   }
@@ -62,6 +66,10 @@ void CheckColumns(const SqlRow& row, const JobRow& loaded, Violations& violation
   demand(job.name() == name && job.client() == row.Bytes(9) && job.state() == row.Int(10) &&
              job.priority() == row.Int(11),
          "the columns disagree with the message");
+  const absl::StatusOr<std::string> project = ProjectOfSpec(job.spec());
+  demand(project.ok() && *project == row.Bytes(13) && ProjectOf(name) == row.Bytes(13) &&
+             ProjectOf(job.plan()) == (job.plan().empty() ? "" : row.Bytes(13)),
+         "it names something of another project");
   demand(IsLeased(job.state()) == !stored.lease_owner.empty(),
          "a worker holds it although it is not running, or none although it is");
   demand(HasEnded(job.state()) == (row.Int(12) != 0) && HasEnded(job.state()) == job.has_end_time(),
@@ -102,9 +110,9 @@ absl::Status CheckJournal(SqlConnection& sql, const JobRow& row, Violations& vio
 }
 
 absl::Status CheckJobs(SqlConnection& sql, Violations& violations) {
-  const std::string query =
-      Cat("SELECT ", JobColumns(),
-          ", name, client, state, priority, ended FROM job WHERE id > ?1 ORDER BY id LIMIT 256");
+  const std::string query = Cat("SELECT ", JobColumns(),
+                                ", name, client, state, priority, ended, project FROM job WHERE id "
+                                "> ?1 ORDER BY id LIMIT 256");
   for (int64_t after = 0;;) {
     MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(query, {after}));
     if (rows.empty()) break;
@@ -128,8 +136,8 @@ absl::Status CheckJobs(SqlConnection& sql, Violations& violations) {
 }
 
 absl::Status CheckCatalog(SqlConnection& sql, Violations& violations) {
-  const auto check = [&](const std::string& name, const auto& message) {
-    if (!message.ok() || message->name() != name)
+  const auto check = [&](const std::string& name, const auto& message, const std::string& project) {
+    if (!message.ok() || message->name() != name || ProjectOf(name) != project)
       violations.push_back(Cat(name, ": the message is damaged or another's"));
     return absl::OkStatus();
   };
@@ -146,31 +154,32 @@ absl::Status CheckCatalog(SqlConnection& sql, Violations& violations) {
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> SqlStore::ReferencedBlobs() {
-  std::set<std::string> digests;
+  std::set<std::string> keys;
   MENDEL_RETURN_IF_ERROR(database_->Read([&](SqlConnection& sql) -> absl::Status {
-    digests.clear();
+    keys.clear();
     // An unreadable row is an error, not a gap: its blobs would be collected as garbage.
-    const auto add_model = [&](const std::string&,
-                               const absl::StatusOr<v1::Model>& model) -> absl::Status {
+    const auto add_model = [&](const std::string&, const absl::StatusOr<v1::Model>& model,
+                               const std::string& project) -> absl::Status {
       if (!model.ok()) return model.status();
-      for (const v1::ModelFile& file : model->files()) digests.insert(file.digest().sha256());
+      for (const v1::ModelFile& file : model->files())
+        keys.insert(BlobKey({file.digest().sha256(), 0, project}));
       return absl::OkStatus();
     };
-    const auto add_plan = [&](const std::string&,
-                              const absl::StatusOr<v1::Plan>& plan) -> absl::Status {
-      if (plan.ok()) AddBlob(plan->blob(), digests);
+    const auto add_plan = [&](const std::string&, const absl::StatusOr<v1::Plan>& plan,
+                              const std::string&) -> absl::Status {
+      if (plan.ok()) AddBlob(plan->blob(), keys);
       return plan.status();
     };
-    const auto add_bundle = [&](const std::string&,
-                                const absl::StatusOr<v1::Job>& job) -> absl::Status {
-      if (job.ok()) AddBlob(job->bundle(), digests);
+    const auto add_bundle = [&](const std::string&, const absl::StatusOr<v1::Job>& job,
+                                const std::string&) -> absl::Status {
+      if (job.ok()) AddBlob(job->bundle(), keys);
       return job.status();
     };
     MENDEL_RETURN_IF_ERROR(ForEach<v1::Model>(sql, "model", add_model));
     MENDEL_RETURN_IF_ERROR(ForEach<v1::Plan>(sql, "plan", add_plan));
     return ForEach<v1::Job>(sql, "job", add_bundle);
   }));
-  return std::vector<std::string>(digests.begin(), digests.end());
+  return std::vector<std::string>(keys.begin(), keys.end());
 }
 
 absl::StatusOr<int64_t> SqlStore::DeleteEndedBefore(int64_t wall_micros) {
@@ -181,7 +190,7 @@ absl::StatusOr<int64_t> SqlStore::DeleteEndedBefore(int64_t wall_micros) {
         sql.Run("DELETE FROM job WHERE ended <> 0 AND ended < ?1 RETURNING id", {wall_micros}));
     deleted = static_cast<int64_t>(rows.size());
     MENDEL_RETURN_IF_ERROR(ForgetIdleClients(sql));
-    return sql.Run("DELETE FROM request WHERE answered < ?1", {wall_micros}).status();
+    return sql.Run("DELETE FROM answered_request WHERE answered < ?1", {wall_micros}).status();
   }));
   return deleted;
 }

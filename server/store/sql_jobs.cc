@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "server/store/job_row.h"
 #include "server/store/page_token.h"
+#include "server/store/project_name.h"
 #include "server/store/spec_names.h"
 #include "server/store/sql_catalog.h"
 #include "server/store/sql_store.h"
@@ -15,13 +16,14 @@
 namespace mendel::server {
 namespace {
 
-/// A random UUID (RFC 4122, version 4).
-std::string NewJobName() {
+/// A random UUID (RFC 4122, version 4) in the project.
+std::string NewJobName(const std::string& project) {
   auto [high, low] = FreshEntropy();
   high = (high & 0xffffffffffff0fffULL) | 0x4000U;
   low = (low & 0x3fffffffffffffffULL) | 0x8000000000000000ULL;
-  return absl::StrFormat("jobs/%08x-%04x-%04x-%04x-%012x", high >> 32U, (high >> 16U) & 0xffffU,
-                         high & 0xffffU, low >> 48U, low & 0xffffffffffffULL);
+  return JoinName(project, absl::StrFormat("jobs/%08x-%04x-%04x-%04x-%012x", high >> 32U,
+                                           (high >> 16U) & 0xffffU, high & 0xffffU, low >> 48U,
+                                           low & 0xffffffffffffULL));
 }
 
 absl::Status QueueFull(const std::string& message) {
@@ -65,11 +67,13 @@ absl::StatusOr<JobRow> Insert(SqlConnection& sql, StoredJob stored, const std::s
   MENDEL_ASSIGN_OR_RETURN(
       const SqlRows rows,
       sql.Run("INSERT INTO job (name, client, request_id, state, priority, "
-              "lease_owner, lease_until, fence, ended, body, device, cost, work_key, trace) "
-              "VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?6, ?7, ?8, ?9, ?10) RETURNING id",
+              "lease_owner, lease_until, fence, ended, body, device, cost, work_key, trace, "
+              "project) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?6, ?7, ?8, ?9, ?10, ?11) "
+              "RETURNING id",
               {row.stored.job.name(), row.stored.job.client(), row.stored.request_id,
                int64_t{v1::JOB_STATE_PENDING}, int64_t{row.stored.job.priority()}, std::string(),
-               device, CostOf(row.stored.job.spec()), work_key, row.stored.trace_parent}));
+               device, CostOf(row.stored.job.spec()), work_key, row.stored.trace_parent,
+               ProjectOf(row.stored.job.name())}));
   row.id = rows.front().Int(0);
   MENDEL_RETURN_IF_ERROR(ChangeState(sql, row, v1::JOB_STATE_PENDING, now));
   MENDEL_ASSIGN_OR_RETURN(const bool twin, HasTwinInFlight(sql, row.id, work_key));
@@ -90,20 +94,21 @@ absl::StatusOr<StoredJob> WithPosition(SqlConnection& sql, JobRow row) {
 
 /// AlreadyExists when the id belongs to another spec's request that was answered without a
 /// job.
-absl::Status CheckRequest(SqlConnection& sql, const std::string& client,
+absl::Status CheckRequest(SqlConnection& sql, const std::string& project, const std::string& client,
                           const std::string& request_id, const v1::JobSpec& spec) {
   if (request_id.empty()) return absl::OkStatus();
   MENDEL_ASSIGN_OR_RETURN(
       const SqlRows rows,
-      sql.Run("SELECT spec, operation FROM request WHERE client = ?1 AND request_id = ?2",
-              {client, request_id}));
+      sql.Run("SELECT spec, operation FROM answered_request WHERE client = ?1 AND request_id = ?2 "
+              "AND project = ?3",
+              {client, request_id, project}));
   if (rows.empty() || rows.front().Bytes(0) == spec.SerializeAsString()) return absl::OkStatus();
   return absl::AlreadyExistsError(
       Cat("request_id: '", request_id, "' was used for another job, ", rows.front().Bytes(1)));
 }
 
 std::string ListingName(const JobFilter& filter, int64_t mask) {
-  return Cat("jobs/", mask, "/", filter.client);
+  return Cat("jobs/", mask, "/", filter.client, "/", filter.project.value_or("*"));
 }
 
 }  // namespace
@@ -111,6 +116,7 @@ std::string ListingName(const JobFilter& filter, int64_t mask) {
 absl::StatusOr<StoredJob> SqlStore::Submit(const v1::JobSpec& spec, const std::string& client,
                                            const std::string& request_id, int32_t priority,
                                            const SubmitOptions& options) {
+  MENDEL_ASSIGN_OR_RETURN(const std::string project, ProjectOfSpec(spec));
   StoredJob result;
   MENDEL_RETURN_IF_ERROR(database_->Write([&](SqlConnection& sql) -> absl::Status {
     // Limits are counted: two concurrent submissions must not both be the last that fits.
@@ -118,8 +124,9 @@ absl::StatusOr<StoredJob> SqlStore::Submit(const v1::JobSpec& spec, const std::s
     if (!request_id.empty()) {
       const std::string query =
           Cat("SELECT ", JobColumns(),
-              " FROM job WHERE client = ?1 AND request_id = ?2 AND length(request_id) > 0");
-      MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(query, {client, request_id}));
+              " FROM job WHERE client = ?1 AND request_id = ?2 AND project = ?3 AND "
+              "length(request_id) > 0");
+      MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(query, {client, request_id, project}));
       if (!rows.empty()) {
         MENDEL_ASSIGN_OR_RETURN(JobRow row, ReadJob(rows.front()));
         if (row.stored.job.spec().SerializeAsString() != spec.SerializeAsString()) {
@@ -130,12 +137,12 @@ absl::StatusOr<StoredJob> SqlStore::Submit(const v1::JobSpec& spec, const std::s
         return absl::OkStatus();
       }
     }
-    MENDEL_RETURN_IF_ERROR(CheckRequest(sql, client, request_id, spec));
+    MENDEL_RETURN_IF_ERROR(CheckRequest(sql, project, client, request_id, spec));
     MENDEL_RETURN_IF_ERROR(CheckLimits(sql, client, options));
     StoredJob stored;
     stored.request_id = request_id;
     stored.trace_parent = options.trace_parent;
-    stored.job.set_name(NewJobName());
+    stored.job.set_name(NewJobName(project));
     *stored.job.mutable_spec() = spec;
     stored.job.set_client(client);
     stored.job.set_priority(priority);
@@ -168,11 +175,13 @@ absl::StatusOr<Page<StoredJob>> SqlStore::ListJobs(const JobFilter& filter, int 
   const std::string query =
       Cat("SELECT ", JobColumns(), " FROM job WHERE ",
           filter.client.empty() ? "?1 = ?1" : "client = ?1",
+          filter.project ? " AND project = ?5" : " AND ?5 = ?5",
           " AND id < ?2 AND (?3 >> CAST(state AS INTEGER)) & 1 = 1 ORDER BY id DESC LIMIT ?4");
   Page<StoredJob> page;
   MENDEL_RETURN_IF_ERROR(database_->Read([&](SqlConnection& sql) -> absl::Status {
-    MENDEL_ASSIGN_OR_RETURN(const SqlRows found,
-                            sql.Run(query, {filter.client, before, mask, size + 1}));
+    MENDEL_ASSIGN_OR_RETURN(
+        const SqlRows found,
+        sql.Run(query, {filter.client, before, mask, size + 1, filter.project.value_or("")}));
     std::vector<JobRow> rows;
     for (size_t i = 0; i < std::min(found.size(), static_cast<size_t>(size)); ++i) {
       MENDEL_ASSIGN_OR_RETURN(JobRow job, ReadJob(found[i]));

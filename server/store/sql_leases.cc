@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "google/rpc/code.pb.h"
 #include "server/store/job_row.h"
+#include "server/store/project_name.h"
 #include "server/store/sql_catalog.h"
 #include "server/store/sql_store.h"
 #include "server/store/sql_turns.h"
@@ -116,6 +117,8 @@ absl::Status SqlStore::Finish(const std::string& name, int64_t fence, const Outc
     if (outcome.plan.has_value()) {
       v1::Plan plan = *outcome.plan;
       if (plan.job().empty()) plan.set_job(name);
+      if (ProjectOf(plan.name()) != ProjectOf(name) || ProjectOf(plan.blob()) != ProjectOf(name))
+        return InternalError(plan.name(), " is of another project than ", name);
       MENDEL_ASSIGN_OR_RETURN(plan, PutPlan(sql, std::move(plan), now));
       job.set_plan(plan.name());
       if (!outcome.work_key.empty())

@@ -2,6 +2,7 @@
 // answer.
 #include "base/status.h"
 #include "server/store/job_row.h"
+#include "server/store/spec_names.h"
 #include "server/store/sql_store.h"
 
 namespace mendel::server {
@@ -10,20 +11,23 @@ namespace {
 absl::StatusOr<std::optional<std::string>> Find(SqlConnection& sql, const std::string& client,
                                                 const std::string& request_id,
                                                 const v1::JobSpec& spec) {
+  MENDEL_ASSIGN_OR_RETURN(const std::string project, ProjectOfSpec(spec));
   std::string answer;
   std::string first;
   const std::string query =
       Cat("SELECT ", JobColumns(),
-          " FROM job WHERE client = ?1 AND request_id = ?2 AND length(request_id) > 0");
-  MENDEL_ASSIGN_OR_RETURN(SqlRows rows, sql.Run(query, {client, request_id}));
+          " FROM job WHERE client = ?1 AND request_id = ?2 AND project = ?3 AND "
+          "length(request_id) > 0");
+  MENDEL_ASSIGN_OR_RETURN(SqlRows rows, sql.Run(query, {client, request_id, project}));
   if (!rows.empty()) {
     MENDEL_ASSIGN_OR_RETURN(const JobRow row, ReadJob(rows.front()));
     answer = row.stored.job.name();
     first = row.stored.job.spec().SerializeAsString();
   } else {
     MENDEL_ASSIGN_OR_RETURN(
-        rows, sql.Run("SELECT operation, spec FROM request WHERE client = ?1 AND request_id = ?2",
-                      {client, request_id}));
+        rows, sql.Run("SELECT operation, spec FROM answered_request WHERE client = ?1 AND "
+                      "request_id = ?2 AND project = ?3",
+                      {client, request_id, project}));
     if (rows.empty()) return std::optional<std::string>();
     answer = rows.front().Bytes(0);
     first = rows.front().Bytes(1);
@@ -62,9 +66,10 @@ absl::StatusOr<std::string> SqlStore::RememberRequest(const std::string& client,
     if (known.has_value()) return absl::OkStatus();
     return sql
         .Run(
-            "INSERT INTO request (client, request_id, spec, operation, answered) VALUES (?1, ?2, "
-            "?3, ?4, ?5)",
-            {client, request_id, spec.SerializeAsString(), operation, clock_.WallMicros()})
+            "INSERT INTO answered_request (client, request_id, spec, operation, answered, project) "
+            "VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            {client, request_id, spec.SerializeAsString(), operation, clock_.WallMicros(),
+             *ProjectOfSpec(spec)})
         .status();
   }));
   return result;

@@ -50,9 +50,32 @@ const std::vector<std::vector<std::string>>& SchemaSteps() {
           "ALTER TABLE job ADD COLUMN trace {blob} NOT NULL DEFAULT ''",
           "CREATE TABLE turn (client {blob} PRIMARY KEY, spent BIGINT NOT NULL, served BIGINT NOT "
           "NULL)",
-          // Uploaded files by client (sql_uploads.cc), where there is a quota.
+          // Uploaded files by client (sql_uploads.cc), where there is a quota. `sha256`: BlobKey.
           "CREATE TABLE upload (client {blob} NOT NULL, sha256 {blob} NOT NULL, bytes BIGINT NOT "
           "NULL, charged BIGINT NOT NULL, PRIMARY KEY (client, sha256))",
+      },
+      {
+          // Projects (project_name.h): what was there is of the project "default", which is ''.
+          "ALTER TABLE job ADD COLUMN project {blob} NOT NULL DEFAULT ''",
+          "ALTER TABLE model ADD COLUMN project {blob} NOT NULL DEFAULT ''",
+          "ALTER TABLE plan ADD COLUMN project {blob} NOT NULL DEFAULT ''",
+          // SQLite takes the default for text, which no bytes equal.
+          "UPDATE job SET project = CAST('' AS {blob})",
+          "UPDATE model SET project = CAST('' AS {blob})",
+          "UPDATE plan SET project = CAST('' AS {blob})",
+          "CREATE INDEX job_project ON job (project, id)",
+          "CREATE INDEX model_project ON model (project, id)",
+          "CREATE INDEX plan_project ON plan (project, id)",
+          // A request id is its client's within a project.
+          "DROP INDEX job_request",
+          "CREATE UNIQUE INDEX job_request ON job (project, client, request_id) WHERE "
+          "length(request_id) > 0",
+          "CREATE TABLE answered_request (project {blob} NOT NULL, client {blob} NOT NULL, "
+          "request_id {blob} NOT NULL, spec {blob} NOT NULL, operation {blob} NOT NULL, answered "
+          "BIGINT NOT NULL, PRIMARY KEY (project, client, request_id))",
+          "INSERT INTO answered_request (project, client, request_id, spec, operation, answered) "
+          "SELECT CAST('' AS {blob}), client, request_id, spec, operation, answered FROM request",
+          "DROP TABLE request",
       },
   };
   return *steps;

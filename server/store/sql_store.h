@@ -60,18 +60,19 @@ class SqlStore final : public JobStore {
 
   absl::StatusOr<v1::Model> PutModel(const v1::Model& model) override;
   absl::StatusOr<v1::Model> GetModel(const std::string& name) override;
-  absl::StatusOr<Page<v1::Model>> ListModels(int page_size, const std::string& token) override;
+  absl::StatusOr<Page<v1::Model>> ListModels(const ProjectFilter& project, int page_size,
+                                             const std::string& token) override;
   absl::Status DeleteModel(const std::string& name) override;
   absl::StatusOr<v1::Plan> GetPlan(const std::string& name) override;
-  absl::StatusOr<Page<v1::Plan>> ListPlans(const std::string& model, int page_size,
-                                           const std::string& token) override;
+  absl::StatusOr<Page<v1::Plan>> ListPlans(const ProjectFilter& project, const std::string& model,
+                                           int page_size, const std::string& token) override;
   absl::Status DeletePlan(const std::string& name) override;
   absl::StatusOr<std::optional<v1::Plan>> FindPlan(const std::string& work_key) override;
   absl::Status RememberPlan(const std::string& work_key, const std::string& plan) override;
 
-  absl::Status ChargeUpload(const std::string& client, const std::string& sha256, int64_t bytes,
+  absl::Status ChargeUpload(const std::string& client, const std::string& file, int64_t bytes,
                             int64_t limit) override;
-  absl::Status ForgetUpload(const std::string& client, const std::string& sha256) override;
+  absl::Status ForgetUpload(const std::string& client, const std::string& file) override;
   absl::Status ForgetUploadsBefore(int64_t wall_micros,
                                    const std::set<std::string>& stored) override;
 

@@ -17,14 +17,14 @@ absl::Status QuotaFull(int64_t stored, int64_t bytes, int64_t limit) {
 
 }  // namespace
 
-absl::Status SqlStore::ChargeUpload(const std::string& client, const std::string& sha256,
+absl::Status SqlStore::ChargeUpload(const std::string& client, const std::string& file,
                                     int64_t bytes, int64_t limit) {
   return database_->Write([&](SqlConnection& sql) -> absl::Status {
     // Bytes are summed: two concurrent uploads must not both be the last that fits.
     MENDEL_RETURN_IF_ERROR(sql.Serialize());
     MENDEL_ASSIGN_OR_RETURN(
         const SqlRows known,
-        sql.Run("SELECT 1 FROM upload WHERE client = ?1 AND sha256 = ?2", {client, sha256}));
+        sql.Run("SELECT 1 FROM upload WHERE client = ?1 AND sha256 = ?2", {client, file}));
     if (!known.empty()) return absl::OkStatus();
     MENDEL_ASSIGN_OR_RETURN(
         const SqlRows sum,
@@ -34,15 +34,14 @@ absl::Status SqlStore::ChargeUpload(const std::string& client, const std::string
     if (bytes > limit - stored) return QuotaFull(stored, bytes, limit);
     return sql
         .Run("INSERT INTO upload (client, sha256, bytes, charged) VALUES (?1, ?2, ?3, ?4)",
-             {client, sha256, bytes, clock_.WallMicros()})
+             {client, file, bytes, clock_.WallMicros()})
         .status();
   });
 }
 
-absl::Status SqlStore::ForgetUpload(const std::string& client, const std::string& sha256) {
+absl::Status SqlStore::ForgetUpload(const std::string& client, const std::string& file) {
   return database_->Write([&](SqlConnection& sql) {
-    return sql.Run("DELETE FROM upload WHERE client = ?1 AND sha256 = ?2", {client, sha256})
-        .status();
+    return sql.Run("DELETE FROM upload WHERE client = ?1 AND sha256 = ?2", {client, file}).status();
   });
 }
 

@@ -82,7 +82,37 @@ TEST_F(SqliteStore, OpensAFileOfVersion1) {
   EXPECT_EQ((*store)->GetJob("jobs/1")->job.client(), "a");
   EXPECT_EQ((*store)->GetPlan("plans/1")->model(), "models/1");
   EXPECT_TRUE((*store)->FindPlan("w")->has_value());
+  EXPECT_EQ((*store)->ListJobs({.states = {}, .client = "", .project = ""}, 9, "")->items.size(),
+            1U);
+  EXPECT_EQ((*store)->ListPlans("", "", 9, "")->items.size(), 1U) << "of the project default";
+  EXPECT_EQ((*store)->ListPlans("other", "", 9, "")->items.size(), 0U);
   EXPECT_EQ((*(*store)->Claim("worker", 1, {}))->job.name(), "jobs/1");
+}
+
+TEST_F(SqliteStore, AnsweredRequestsAreOfTheDefaultProjectAfterwards) {
+  Execute(kVersion1);
+  const auto steps = SchemaSteps();
+  {
+    const auto database = OpenSqliteDatabase(path_);
+    ASSERT_TRUE(database.ok());
+    ASSERT_TRUE(Migrate(**database, {steps.begin(), steps.begin() + 4}).ok());
+    ASSERT_TRUE((*database)
+                    ->Write([](SqlConnection& sql) {
+                      return sql
+                          .Run(
+                              "INSERT INTO request (client, request_id, spec, operation, answered) "
+                              "VALUES (?1, ?2, ?3, ?4, 7)",
+                              {"alice", "id", SpecOf(1).SerializeAsString(), "plans/1"})
+                          .status();
+                    })
+                    .ok());
+  }
+  const auto store = Open();
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ((*store)->FindRequest("alice", "id", SpecOf(1))->value_or(""), "plans/1");
+  v1::JobSpec other;
+  other.mutable_optimize()->set_model("projects/a/models/m");
+  EXPECT_FALSE((*store)->FindRequest("alice", "id", other)->has_value());
 }
 
 TEST_F(SqliteStore, AMigrationIsAllOrNothing) {

@@ -107,7 +107,7 @@ absl::StatusOr<HttpResponse> DownloadOf(Environment& env, const Caller& caller,
   request.set_name(job);
   v1::Job found;
   MENDEL_RETURN_IF_ERROR(handlers::GetJob(env, caller, request, found));
-  const std::string name = Cat("mendel-", job.substr(job.find('/') + 1, 8));
+  const std::string name = Cat("mendel-", job.substr(job.rfind('/') + 1, 8));
   if (what == "plan" && !found.plan().empty()) {
     MENDEL_ASSIGN_OR_RETURN(const v1::Plan plan, env.jobs.GetPlan(found.plan()));
     return BlobResponse(env, caller, plan.blob(), name + ".plan");

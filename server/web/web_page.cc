@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "server/rpc/admit.h"
 #include "server/rpc/errors.h"
+#include "server/store/project_name.h"
 #include "server/web/downloads.h"
 #include "server/web/job_json.h"
 #include "server/web/page_files.h"
@@ -99,6 +100,8 @@ absl::StatusOr<std::string> JobList(Environment& env, const Caller& caller,
   return JobListJson(env, caller, list);
 }
 
+absl::Status NoSuchPage() { return absl::NotFoundError("there is no such page"); }
+
 }  // namespace
 
 HttpResponse WebPage::Answer(const HttpRequest& request) {
@@ -109,7 +112,7 @@ HttpResponse WebPage::Answer(const HttpRequest& request) {
   return response.ok() ? *std::move(response) : Refusal(response.status());
 }
 
-absl::StatusOr<Caller> WebPage::Enter(const HttpRequest& request, std::string_view method) {
+absl::StatusOr<Principal> WebPage::Enter(const HttpRequest& request, std::string_view method) {
   const std::string authorization(request.Header("authorization"));
   if (authorization.empty() && !IsSafeHost(HostOf(request.Header("host")))) {
     return WithReason(absl::PermissionDeniedError(
@@ -119,34 +122,67 @@ absl::StatusOr<Caller> WebPage::Enter(const HttpRequest& request, std::string_vi
   return Admit(env_, {authorization, {}, request.client}, method);
 }
 
+absl::StatusOr<Caller> WebPage::Enter(const HttpRequest& request, std::string_view method,
+                                      const std::string& project) {
+  MENDEL_ASSIGN_OR_RETURN(const Principal principal, Enter(request, method));
+  return EnterProject(principal, method, project);
+}
+
 absl::StatusOr<HttpResponse> WebPage::Data(const HttpRequest& request) {
-  const std::vector<std::string> parts = PartsOf(request.path);
-  if (parts.size() < 2 || parts.size() > 4 || parts[0] != "api")
-    return absl::NotFoundError("there is no such page");
-  if (parts.size() == 2 && parts[1] == "session") {
-    MENDEL_ASSIGN_OR_RETURN(const Caller caller, Enter(request, kListJobs));
-    const nlohmann::json session = {
-        {"caller", caller.name}, {"role", RoleName(caller.role)}, {"version", version_}};
-    return JsonResponse(session.dump());
+  std::vector<std::string> parts = PartsOf(request.path);
+  if (parts.empty() || parts.front() != "api") return NoSuchPage();
+  parts.erase(parts.begin());
+  if (parts == std::vector<std::string>{"session"}) return Session(request);
+  std::string project;
+  if (parts.size() > 2 && parts[0] == "projects") {
+    if (!IsProject(parts[1])) return FieldError("project", "is no project's name");
+    project = ProjectOf(JoinName(parts[1], ""));
+    parts.erase(parts.begin(), parts.begin() + 2);
   }
-  if (parts[1] != "jobs") return absl::NotFoundError("there is no such page");
-  if (parts.size() == 2) {
-    MENDEL_ASSIGN_OR_RETURN(const Caller caller, Enter(request, kListJobs));
+  if (parts.empty() || parts.size() > 3 || parts[0] != "jobs") return NoSuchPage();
+  return Jobs(request, project, parts);
+}
+
+absl::StatusOr<HttpResponse> WebPage::Session(const HttpRequest& request) {
+  MENDEL_ASSIGN_OR_RETURN(const Principal principal, Enter(request, kListJobs));
+  nlohmann::json projects = nlohmann::json::array();
+  const auto add = [&](const std::string& project) {
+    const Role role = principal.grants.In(project);
+    if (role >= Role::kReader)
+      projects.push_back({{"name", ProjectTitle(project)}, {"role", RoleName(role)}});
+  };
+  if (principal.grants.everywhere >= Role::kReader) {
+    for (const std::string& project : env_.authenticator.Projects()) add(project);
+  } else {
+    for (const auto& [project, role] : principal.grants.by_project) add(project);
+  }
+  const nlohmann::json session = {{"caller", principal.name},
+                                  {"role", RoleName(principal.grants.Highest())},
+                                  {"projects", projects},
+                                  {"version", version_}};
+  return JsonResponse(session.dump());
+}
+
+absl::StatusOr<HttpResponse> WebPage::Jobs(const HttpRequest& request, const std::string& project,
+                                           const std::vector<std::string>& parts) {
+  if (parts.size() == 1) {
+    MENDEL_ASSIGN_OR_RETURN(const Caller caller, Enter(request, kListJobs, project));
     MENDEL_ASSIGN_OR_RETURN(std::string text, JobList(env_, caller, request));
     return JsonResponse(std::move(text));
   }
-  const std::string name = "jobs/" + parts[2];
-  const std::string what = parts.size() == 3 ? "" : parts[3];
-  if (parts.size() == 3 || what == "result") {
+  const std::string name = JoinName(project, "jobs/" + parts[1]);
+  const std::string what = parts.size() == 2 ? "" : parts[2];
+  if (parts.size() == 2 || what == "result") {
     MENDEL_ASSIGN_OR_RETURN(const Caller caller,
-                            Enter(request, what.empty() ? kWatchJob : kGetJob));
+                            Enter(request, what.empty() ? kWatchJob : kGetJob, project));
     MENDEL_ASSIGN_OR_RETURN(const int64_t after, NumberOf(request, "after"));
     MENDEL_ASSIGN_OR_RETURN(std::string text, what.empty() ? JobJson(env_, caller, name, after)
                                                            : ResultJson(env_, caller, name));
     return JsonResponse(std::move(text));
   }
-  MENDEL_ASSIGN_OR_RETURN(const Caller caller,
-                          Enter(request, what == "plan" || what == "bundle" ? kRead : kWatchJob));
+  MENDEL_ASSIGN_OR_RETURN(
+      const Caller caller,
+      Enter(request, what == "plan" || what == "bundle" ? kRead : kWatchJob, project));
   return DownloadOf(env_, caller, name, what);
 }
 

@@ -4,6 +4,8 @@
 #define MENDEL_SERVER_WEB_WEB_PAGE_H_
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "server/http_message.h"
 #include "server/rpc/environment.h"
@@ -20,7 +22,13 @@ class WebPage {
 
  private:
   absl::StatusOr<HttpResponse> Data(const HttpRequest& request);
-  absl::StatusOr<Caller> Enter(const HttpRequest& request, std::string_view method);
+  absl::StatusOr<Principal> Enter(const HttpRequest& request, std::string_view method);
+  absl::StatusOr<Caller> Enter(const HttpRequest& request, std::string_view method,
+                               const std::string& project);
+  absl::StatusOr<HttpResponse> Session(const HttpRequest& request);
+  /// Answers below `jobs` of a project; `parts`: "jobs" and what follows.
+  absl::StatusOr<HttpResponse> Jobs(const HttpRequest& request, const std::string& project,
+                                    const std::vector<std::string>& parts);
   HttpResponse Refusal(const absl::Status& status);
 
   Environment& env_;

@@ -42,8 +42,9 @@ def upload_uuid(sha256: str) -> str:
     return f"{h[:8]}-{h[8:12]}-8{h[13:16]}-a{h[17:20]}-{h[20:32]}"
 
 
-def upload(channel: Channel, retrier: Retrier, path: pathlib.Path, sha256: str, size: int, progress: ProgressFunction) -> None:
-    name = f"uploads/{upload_uuid(sha256)}/blobs/{sha256}/{size}"
+def upload(channel: Channel, retrier: Retrier, path: pathlib.Path, sha256: str, size: int, progress: ProgressFunction,
+           prefix: str = "") -> None:
+    name = f"{prefix}uploads/{upload_uuid(sha256)}/blobs/{sha256}/{size}"
     refused, committed = 0, 0
     with open(path, "rb") as file:
         while True:
@@ -64,7 +65,7 @@ def upload(channel: Channel, retrier: Retrier, path: pathlib.Path, sha256: str, 
                 if error.code == "ABORTED" and refused == _PATIENCE + 1:
                     # Another client writes under the same name: go on under a name of one's own.
                     committed = 0
-                    name = f"uploads/{uuid.uuid4()}/blobs/{sha256}/{size}"
+                    name = f"{prefix}uploads/{uuid.uuid4()}/blobs/{sha256}/{size}"
                 elif error.code == "OUT_OF_RANGE" or (error.code == "ABORTED" and refused <= _PATIENCE):
                     retrier.again(MendelError("UNAVAILABLE", error.message))
                 else:
@@ -98,7 +99,7 @@ def _requests(file: BinaryIO, name: str, start: int, size: int, progress: Progre
 
 
 def download(channel: Channel, retrier: Retrier, blob: str, path: pathlib.Path, progress: ProgressFunction) -> None:
-    parsed = re.fullmatch(r"blobs/([0-9a-f]{64})/(\d{1,18})", blob)
+    parsed = re.fullmatch(r"(?:projects/[a-z0-9-]+/)?blobs/([0-9a-f]{64})/(\d{1,18})", blob)
     if parsed is None:
         raise MendelError("DATA_LOSS", f"the server named a blob '{blob}'")
     sha256, size = parsed.group(1), int(parsed.group(2))

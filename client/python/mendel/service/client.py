@@ -42,12 +42,16 @@ class Client:
     `address`: "host:port" or "unix:/path" (default: MENDEL_SERVER, else localhost:8470). TLS arguments are file names and are called
     as in Triton's client: `ssl`, `root_certificates`, `private_key`, `certificate_chain`. The bearer token is `token`, the first line
     of `token_file`, or MENDEL_TOKEN. `retry_time`: seconds without progress after which an unreachable or full server is given up.
+    `project` (or MENDEL_PROJECT): of uploads and lists; empty: the project "default".
     """
 
     def __init__(self, address: Optional[str] = None, *, ssl: bool = False, root_certificates: Optional[str] = None,
                  private_key: Optional[str] = None, certificate_chain: Optional[str] = None, token: Optional[str] = None,
-                 token_file: Optional[str] = None, call_timeout: float = 30.0, retry_time: float = 60.0):
+                 token_file: Optional[str] = None, call_timeout: float = 30.0, retry_time: float = 60.0,
+                 project: Optional[str] = None):
         self._retry_time = retry_time
+        project = project or os.environ.get("MENDEL_PROJECT", "")
+        self._parent = f"projects/{project}" if project else ""
         self._channel = Channel(
             address or default_address(), ssl=ssl, root_certificates=root_certificates, private_key=private_key,
             certificate_chain=certificate_chain, token=token or os.environ.get("MENDEL_TOKEN"), token_file=token_file,
@@ -71,7 +75,7 @@ class Client:
 
     def upload_model(self, path: PathLike, progress: Optional[ProgressFunction] = None) -> Model:
         files = model_files(path)
-        request = _CREATE.request(main_file=pathlib.Path(path).name)
+        request = _CREATE.request(main_file=pathlib.Path(path).name, parent=self._parent)
         local = {}
         for name, file in files.items():
             digest, size = _transfer.hash_file(file)
@@ -155,7 +159,8 @@ class Client:
     def jobs(self, states: Iterable[str] = (), client: str = "", limit: int = 50) -> List[Job]:
         """The newest jobs; `states` as in Job.state; `limit` 0: all."""
         numbers = [enum_number("mendel.v1.JobState", f"JOB_STATE_{state}") for state in states]
-        return [Job.of(job) for job in self._pages(_LIST_JOBS, _LIST_JOBS.request(states=numbers, client=client), "jobs", limit)]
+        return [Job.of(job) for job in self._pages(_LIST_JOBS, _LIST_JOBS.request(states=numbers, client=client, parent=self._parent), "jobs",
+                                              limit)]
 
     def cancel(self, job: str) -> Job:
         """Requests that a job ends; a search keeps its best plan so far."""
@@ -167,7 +172,8 @@ class Client:
         return Plan.of(self._query(_GET_PLAN, _GET_PLAN.request(name=name)))
 
     def plans(self, model: str = "", limit: int = 50) -> List[Plan]:
-        return [Plan.of(plan) for plan in self._pages(_LIST_PLANS, _LIST_PLANS.request(model=model), "plans", limit)]
+        return [Plan.of(plan) for plan in self._pages(_LIST_PLANS, _LIST_PLANS.request(model=model, parent="" if model else self._parent),
+                                                 "plans", limit)]
 
     def download(self, plan: str, path: PathLike, progress: Optional[ProgressFunction] = None) -> Plan:
         """Writes the plan file: resumably, hash checked, and visible under `path` only when it is whole."""
@@ -237,7 +243,7 @@ class Client:
         return ended.verdict
 
     def _send_missing(self, manifest: Any, local: Any, progress: ProgressFunction) -> None:
-        request = _FIND.request(digests=[file.digest for file in manifest.files])
+        request = _FIND.request(digests=[file.digest for file in manifest.files], parent=self._parent)
         missing = self._query(_FIND, request).missing
         total = sum(file.digest.size_bytes for file in manifest.files)
         before = total - sum(digest.size_bytes for digest in missing)
@@ -246,5 +252,6 @@ class Client:
                 raise MendelError("DATA_LOSS", "the server requests a blob that was not offered")
             base = before
             _transfer.upload(self._channel, self._retrier(), local[digest.sha256], digest.sha256, digest.size_bytes,
-                             lambda done, _, base=base: progress(base + done, total))  # type: ignore[misc]
+                             lambda done, _, base=base: progress(base + done, total),  # type: ignore[misc]
+                             prefix=f"{self._parent}/" if self._parent else "")
             before += digest.size_bytes
