@@ -342,8 +342,9 @@ TEST_F(Tenancy, PageAndMetrics) {
   EXPECT_NE(get("/api/session", "both").body.find(R"([{"name":"a","role":"reader"},)"),
             std::string::npos);
   const std::string metrics = server_.env().metrics.Text();
-  for (const char* tells : {"projects/", "secret", "-submitter", "jobs/0", "models/", "plans/"})
-    EXPECT_EQ(metrics.find(tells), std::string::npos) << tells;
+  for (const char* private_text :
+       {"projects/", "secret", "-submitter", "jobs/0", "models/", "plans/"})
+    EXPECT_EQ(metrics.find(private_text), std::string::npos) << private_text;
 }
 
 }  // namespace
