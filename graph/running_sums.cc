@@ -11,12 +11,6 @@ namespace {
 constexpr int64_t kMostElements = int64_t{1} << 24;
 constexpr size_t kLeastBounds = 3;  // of a triangle
 
-/// Positions of the numbers of one row that are not zero: [begin, end).
-struct Run {
-  int64_t begin = 0;
-  int64_t end = 0;
-};
-
 /// Elements `begin`, `begin + step`, .. of a tensor.
 struct Line {
   int64_t begin = 0;
@@ -25,8 +19,8 @@ struct Line {
 };
 
 /// nullopt: zeros lie between, or some number is not `scale`, which the first number sets.
-std::optional<Run> RunOf(const Tensor& tensor, const Line& line, double& scale) {
-  Run run;
+std::optional<RowRun> RunOf(const Tensor& tensor, const Line& line, double& scale) {
+  RowRun run;
   for (int64_t k = 0; k < line.count; ++k) {
     const double value = tensor.DoubleAt(line.begin + k * line.step);
     if (value == 0) continue;
@@ -47,7 +41,7 @@ bool IsMatrix(const Shape& shape) {
 
 }  // namespace
 
-std::optional<RunningSums> RunningSumsOf(const Tensor& tensor, bool transposed) {
+std::optional<RowRuns> RowRunsOf(const Tensor& tensor, bool transposed) {
   const Shape& shape = tensor.shape();
   if (!IsFloat(tensor.dtype()) || !IsMatrix(shape)) return std::nullopt;
   int64_t rows = shape[shape.size() - 2], columns = shape.back(), row_step = columns, step = 1;
@@ -55,23 +49,33 @@ std::optional<RunningSums> RunningSumsOf(const Tensor& tensor, bool transposed) 
     std::swap(rows, columns);
     std::swap(row_step, step);
   }
-  RunningSums prefixes{0, false, {}}, suffixes{0, true, {}};
-  double scale = 0;
+  RowRuns result;
+  for (int64_t i = 0; i < rows; ++i) {
+    const auto run = RunOf(tensor, {i * row_step, step, columns}, result.scale);
+    if (!run.has_value() || !std::isfinite(result.scale)) return std::nullopt;
+    result.runs.push_back(*run);
+  }
+  return result;
+}
+
+std::optional<RunningSums> RunningSumsOf(const Tensor& tensor, bool transposed) {
+  const auto rows = RowRunsOf(tensor, transposed);
+  if (!rows.has_value() || rows->runs.empty()) return std::nullopt;
+  const Shape& shape = tensor.shape();
+  const int64_t columns = transposed ? shape[shape.size() - 2] : shape.back();
+  RunningSums prefixes{rows->scale, false, {}}, suffixes{rows->scale, true, {}};
   bool is_prefix = true, is_suffix = true;
-  for (int64_t i = 0; i < rows && (is_prefix || is_suffix); ++i) {
-    const auto run = RunOf(tensor, {i * row_step, step, columns}, scale);
-    if (!run.has_value() || !std::isfinite(scale)) return std::nullopt;
-    const bool empty = run->end == 0;
-    is_prefix = is_prefix && (empty || run->begin == 0);
-    is_suffix = is_suffix && (empty || run->end == columns);
-    prefixes.bounds.push_back(run->end);
-    suffixes.bounds.push_back(empty ? columns : run->begin);
+  for (const RowRun& run : rows->runs) {
+    const bool empty = run.end == 0;
+    is_prefix = is_prefix && (empty || run.begin == 0);
+    is_suffix = is_suffix && (empty || run.end == columns);
+    prefixes.bounds.push_back(run.end);
+    suffixes.bounds.push_back(empty ? columns : run.begin);
   }
   if (!is_prefix && !is_suffix) return std::nullopt;
   RunningSums& found = is_prefix ? prefixes : suffixes;
   const auto [least, most] = std::minmax_element(found.bounds.begin(), found.bounds.end());
-  if (rows == 0 || *least == *most) return std::nullopt;
-  found.scale = scale;
+  if (*least == *most) return std::nullopt;
   return found;
 }
 

@@ -1,8 +1,9 @@
-// Matrices of running sums: each row is one number over a prefix, or over a suffix, and zero
-// elsewhere.
+// Matrices that sum: each row is one number over a run of columns, and zero elsewhere. Runs that
+// are prefixes, or suffixes, make running sums.
 #ifndef MENDEL_GRAPH_RUNNING_SUMS_H_
 #define MENDEL_GRAPH_RUNNING_SUMS_H_
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -10,6 +11,24 @@
 #include "graph/tensor.h"
 
 namespace mendel {
+
+/// Columns [begin, end); both are 0 where it is empty.
+struct RowRun {
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  auto operator<=>(const RowRun&) const = default;
+};
+
+/// Row i times a vector x is `scale` times the sum of x[runs[i].begin, runs[i].end).
+struct RowRuns {
+  double scale = 0;  ///< finite; 0 where the matrix is zero
+  std::vector<RowRun> runs;
+};
+
+/// The tensor's last two dimensions as runs, all others being 1; of its transpose if `transposed`.
+/// nullopt: some row has two runs or two numbers, or two rows differ in their number.
+std::optional<RowRuns> RowRunsOf(const Tensor& tensor, bool transposed = false);
 
 /// Row i times a vector x is `scale` times the sum of x[0, bounds[i]), or of x[bounds[i], columns)
 /// where the rows are suffixes.
@@ -19,8 +38,7 @@ struct RunningSums {
   std::vector<int64_t> bounds;
 };
 
-/// The tensor's last two dimensions as running sums, all others being 1; of its transpose if
-/// `transposed`. nullopt: they are none, or all rows are equal.
+/// Runs that are all prefixes or all suffixes. nullopt: they are not, or all rows are equal.
 std::optional<RunningSums> RunningSumsOf(const Tensor& tensor, bool transposed = false);
 
 /// True for a triangle of one repeated number, zero on the other side of a diagonal: the bounds

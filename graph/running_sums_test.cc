@@ -47,6 +47,20 @@ TEST(RunningSums, OfNothingElse) {
   EXPECT_FALSE(RunningSumsOf(Tensor::Filled({DType::kF32, {4}}, 1)).has_value());
 }
 
+TEST(RowRuns, OfRowsWithOneRunOfOneNumber) {
+  const auto band = RowRunsOf(Matrix({3, 4}, [](auto i, auto j) { return j == i || j == i + 1; }));
+  ASSERT_TRUE(band.has_value());
+  EXPECT_EQ(band->scale, 1);
+  EXPECT_EQ(band->runs, (std::vector<RowRun>{{0, 2}, {1, 3}, {2, 4}}));
+  const auto columns =
+      RowRunsOf(Matrix({3, 2}, [](auto i, auto j) { return j == 0 && i > 0 ? -2 : 0; }), true);
+  ASSERT_TRUE(columns.has_value());
+  EXPECT_EQ(columns->scale, -2);
+  EXPECT_EQ(columns->runs, (std::vector<RowRun>{{1, 3}, {0, 0}}));
+  EXPECT_FALSE(RowRunsOf(Matrix({2, 3}, [](auto, auto j) { return j != 1; })).has_value());
+  EXPECT_FALSE(RowRunsOf(Matrix({2, 3}, [](auto i, auto) { return i + 1; })).has_value());
+}
+
 TEST(RunningSums, OnlyDiagonalsMakeTriangles) {
   for (int64_t diagonal : {-2, -1, 0, 1}) {
     EXPECT_TRUE(

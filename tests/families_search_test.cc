@@ -66,6 +66,7 @@ std::optional<Machine> MachineFor(std::string_view rule) {
       {"matmul_chain", Machine::kArithmetic},
       {"matmul_to_conv1x1", Machine::kConvolutions},
       {"matmul_to_cum_sum", Machine::kArithmetic},
+      {"matmul_to_sums", Machine::kArithmetic},
       {"merge_convs", Machine::kLaunches},
       {"masked_attention_blocks", Machine::kArithmetic},
       {"merge_groups", Machine::kFewGroups},

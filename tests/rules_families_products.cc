@@ -327,6 +327,24 @@ std::vector<FamilyExample> ProductExamples() {
   %2 = MatMul(%1, %0)
   return "y0" = %2
 )"},
+      {"ReversalByPermutation", "matmul_to_sums", R"(
+  %0 = Input() {name = "x", shape = [2, 4, 8]}
+  %1 = Constant() {value = f32[4,4]{0, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0}}
+  %2 = MatMul(%1, %0)
+  return "y0" = %2
+)"},
+      {"GroupSumsByBlocks", "matmul_to_sums", R"(
+  %0 = Input() {name = "x", shape = [2, 3, 4]}
+  %1 = Constant() {value = f32[4,4]{0.5, 0.5, 0, 0, 0.5, 0.5, 0, 0, 0, 0, 0.5, 0.5, 0, 0, 0.5, 0.5}}
+  %2 = MatMul(%0, %1)
+  return "y0" = %2
+)"},
+      {"MovingSumsByBand", "matmul_to_sums", R"(
+  %0 = Input() {name = "x", shape = [4, 8]}
+  %1 = Constant() {value = f32[4,4]{1, 1, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 0, 0, 1, 1}}
+  %2 = MatMul(%1, %0)
+  return "y0" = %2
+)"},
       {"CausalAttention", "masked_attention_blocks", R"(
   %0 = Input() {name = "q", shape = [2, 8, 4]}
   %1 = Input() {name = "k", shape = [2, 4, 4]}

@@ -1,0 +1,228 @@
+// Products with a constant matrix that sums become sums of slices.
+//
+//   before  MatMul(t, x), each row of t one number c over a run of columns, zero elsewhere
+//   before  MatMul(x, t), each column of t one number c over a run of rows, zero elsewhere
+//   after   c * x, its positions picked                      runs of one column: selections, shifts
+//   after   c * ReduceSum of a slice of x, repeated          one run
+//   after   c * ReduceSum of blocks of x, repeated           runs side by side
+//   after   c * (x[0:] + x[1:] + ..), x padded with zeros    short windows that move by one step
+//
+// Exact, and for literals only. Running sums are a rule of their own (matmul_to_cum_sum).
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "graph/positions.h"
+#include "graph/running_sums.h"
+#include "mutator/parallel.h"
+#include "mutator/regions/select.h"
+#include "mutator/rule.h"
+#include "mutator/sample.h"
+
+namespace mendel::rules::matmul_to_sums {
+namespace {
+
+/// Terms of a moving sum that are added one by one.
+constexpr int64_t kMostTerms = 16;
+
+/// Window w is the positions [first + w * step, first + w * step + length) that exist.
+struct Windows {
+  int64_t first = 0;
+  int64_t step = 0;
+  int64_t length = 0;
+  int64_t count = 0;
+};
+
+struct Site {
+  size_t operand = 0;  ///< what is summed; the other one is the matrix
+  size_t axis = 0;     ///< along which it is summed
+  double scale = 0;
+  Windows windows;
+  std::vector<int64_t> window_of;  ///< of each row; kAbsent where it is zero
+};
+
+/// Windows that are exactly `runs`, which ascend. The first and the last ones may be cut by the
+/// ends.
+std::optional<Windows> WindowsOf(const std::vector<RowRun>& runs, int64_t extent) {
+  Windows windows;
+  windows.count = static_cast<int64_t>(runs.size());
+  for (const RowRun& run : runs) windows.length = std::max(windows.length, run.end - run.begin);
+  if (runs.size() > 1) {
+    const size_t middle = runs.size() / 2;
+    windows.step = runs[middle].begin > runs[middle - 1].begin
+                       ? runs[middle].begin - runs[middle - 1].begin
+                       : runs[middle].end - runs[middle - 1].end;
+  }
+  windows.first = runs[0].begin == 0 ? runs[0].end - windows.length : runs[0].begin;
+  for (size_t w = 0; w < runs.size(); ++w) {
+    const int64_t begin = windows.first + static_cast<int64_t>(w) * windows.step;
+    const RowRun cut{std::max<int64_t>(0, begin), std::min(extent, begin + windows.length)};
+    if (cut != runs[w]) return std::nullopt;
+  }
+  return windows;
+}
+
+bool AreBlocks(const Windows& windows, int64_t extent) {
+  return (windows.count == 1 || windows.step == windows.length) && windows.first >= 0 &&
+         windows.first + windows.count * windows.length <= extent;
+}
+
+/// Fills windows and rows of the site; false where the rows are no such windows.
+bool ReadRows(const RowRuns& rows, int64_t extent, Site& site) {
+  std::map<RowRun, int64_t> places;
+  for (const RowRun& run : rows.runs) {
+    if (run.end > 0) places.emplace(run, 0);
+  }
+  if (places.empty()) return false;
+  const bool selects = std::all_of(places.begin(), places.end(), [](const auto& place) {
+    return place.first.end - place.first.begin == 1;
+  });
+  std::vector<RowRun> runs;
+  for (auto& [run, place] : places) {
+    place = selects ? run.begin : static_cast<int64_t>(runs.size());
+    runs.push_back(run);
+  }
+  for (const RowRun& run : rows.runs) site.window_of.push_back(run.end > 0 ? places[run] : kAbsent);
+  site.scale = rows.scale;
+  if (selects) {
+    site.windows = {0, 1, 1, extent};
+    return true;
+  }
+  const auto windows = WindowsOf(runs, extent);
+  if (!windows.has_value()) return false;
+  site.windows = *windows;
+  return windows->length <= kMostTerms || AreBlocks(*windows, extent);
+}
+
+std::optional<Site> FindSite(const Graph& graph, int32_t id) {
+  const Node& node = graph.node(id);
+  if (node.op->name != "MatMul" || NumElements(node.outputs[0]) == 0) return std::nullopt;
+  for (const size_t matrix : {size_t{0}, size_t{1}}) {
+    const Node& stored = graph.node(node.inputs[matrix].node);
+    if (!IsConstant(stored) || !SymbolName(stored).empty()) continue;
+    const ValueId operand = node.inputs[1 - matrix];
+    const Shape& shape = graph.type(operand).shape;
+    if (shape.empty() || IsWeight(graph, operand)) continue;
+    const auto rows = RowRunsOf(ConstantValue(stored), matrix == 1);
+    if (!rows.has_value()) continue;
+    Site site{1 - matrix,
+              matrix == 0 && shape.size() > 1 ? shape.size() - 2 : shape.size() - 1,
+              0,
+              {},
+              {}};
+    if (ReadRows(*rows, shape[site.axis], site)) return site;
+  }
+  return std::nullopt;
+}
+
+std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+  return FindSite(graph, node).has_value() ? std::vector<Match>{{{node}, {}}}
+                                           : std::vector<Match>();
+}
+
+ValueId SumBlocks(Emitter& e, ValueId x, size_t axis, const Windows& windows) {
+  const int64_t at = static_cast<int64_t>(axis);
+  const int64_t end = windows.first + windows.count * windows.length;
+  if (windows.first != 0 || end != e.shape(x)[axis]) x = e.Slice(x, at, windows.first, end);
+  if (!IsBuilt(x)) return x;
+  Shape blocks = e.shape(x), sums = blocks;
+  sums[axis] = windows.count;
+  blocks[axis] = windows.length;
+  blocks.insert(blocks.begin() + at, windows.count);
+  const ValueId sum =
+      e.Op("ReduceSum", {e.Reshape(x, blocks)}, {{"axes", Ints{at + 1}}, {"keepdims", int64_t{0}}});
+  return IsBuilt(sum) ? e.Reshape(sum, sums) : sum;
+}
+
+ValueId SumShifts(Emitter& e, ValueId x, size_t axis, const Windows& windows) {
+  const int64_t at = static_cast<int64_t>(axis), extent = e.shape(x)[axis];
+  const int64_t last = windows.first + (windows.count - 1) * windows.step;
+  const int64_t before = std::max<int64_t>(0, -windows.first);
+  x = e.PadZero(x, at, before, std::max<int64_t>(0, last + windows.length - extent));
+  if (!IsBuilt(x)) return x;
+  const auto term = [&](int64_t k) {
+    return e.Slice(x, at, windows.first + before + k, last + before + k + 1, windows.step);
+  };
+  ValueId sum = term(0);
+  for (int64_t k = 1; k < windows.length; ++k) sum = e.Add(sum, term(k));
+  return sum;
+}
+
+/// The operand's sums over all windows, then the window of each row.
+ValueId EmitSums(Emitter& e, ValueId x, const Site& site) {
+  const int64_t extent = e.shape(x)[site.axis];
+  if (site.windows.length > 1) {
+    x = AreBlocks(site.windows, extent) ? SumBlocks(e, x, site.axis, site.windows)
+                                        : SumShifts(e, x, site.axis, site.windows);
+  }
+  if (!IsBuilt(x)) return x;
+  std::vector<std::vector<int64_t>> lists;
+  for (const int64_t positions : e.shape(x)) {
+    lists.emplace_back();
+    for (int64_t i = 0; i < positions; ++i) lists.back().push_back(i);
+  }
+  if (lists[site.axis] == site.window_of) return x;
+  lists[site.axis] = site.window_of;
+  return SelectPositions(e, x, lists, 0);
+}
+
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+  const int32_t id = subprogram.outputs()[0].value.node;
+  const auto site = FindSite(subprogram, id);
+  if (!site.has_value()) return absl::FailedPreconditionError("no sums of windows");
+  Emitter e;
+  ValueId y = EmitSums(e, e.InputsOf(subprogram)[0], *site);
+  const TensorType& type = subprogram.node(id).outputs[0];
+  if (site->scale != 1 && IsBuilt(y))
+    y = e.Mul(y, e.Constant(Tensor::Scalar(type.dtype, site->scale)));
+  if (IsBuilt(y) && e.shape(y) != type.shape) y = e.Reshape(y, type.shape);
+  e.Output("out0", y);
+  return e.Finish();
+}
+
+/// Selections, windows that move, and blocks.
+absl::StatusOr<Graph> Sample(Rng& rng) {
+  Emitter e("sample");
+  const bool right = rng.Flip();
+  const int64_t length = rng.Between(1, 3), step = rng.Flip() ? length : rng.Between(0, 2);
+  const int64_t first = rng.Between(-2, 1), repeats = rng.Between(1, 2);
+  const int64_t rows = rng.Between(2, 6), columns = rng.Between(4, 8);
+  const double scale = rng.Flip() ? 1 : 0.5 * static_cast<double>(rng.Between(-3, 3));
+  const auto number = [&](int64_t row, int64_t column) {
+    const int64_t begin = first + row / repeats * step;
+    return column >= begin && column < begin + length ? scale : 0;
+  };
+  std::vector<double> values;
+  const Shape shape = right ? Shape{columns, rows} : Shape{rows, columns};
+  for (int64_t i = 0; i < shape[0]; ++i) {
+    for (int64_t j = 0; j < shape[1]; ++j) values.push_back(right ? number(j, i) : number(i, j));
+  }
+  const Tensor matrix = Tensor::FromDoubles({DType::kF32, shape}, values);
+  const ValueId t = e.Constant(rng.Flip() ? matrix : matrix.Reshaped({1, shape[0], shape[1]}));
+  Shape operand = right ? Shape{rng.Between(1, 4), columns} : Shape{columns, rng.Between(1, 4)};
+  if (rng.Flip()) operand.insert(operand.begin(), rng.Between(1, 3));
+  const ValueId x = e.Input("x", {DType::kF32, operand});
+  e.Output("y", right ? e.MatMul(x, t) : e.MatMul(t, x));
+  return e.Finish();
+}
+
+Rule Make() {
+  Rule rule;
+  rule.name = "matmul_to_sums";
+  rule.family = "known numbers";
+  rule.before = "MatMul(t, x), each row of t one number over a run of columns";
+  rule.after = "x picked, or sums of its blocks or windows, scaled";
+  rule.precondition = "t is a literal; runs are single columns, blocks, or move by one step";
+  rule.loses_when = "the axis is short";
+  rule.reads_values = true;
+  rule.match = &FindMatches;
+  rule.apply = &Apply;
+  rule.sample = &Sample;
+  return rule;
+}
+
+MENDEL_REGISTER_RULE(&Make);
+
+}  // namespace
+}  // namespace mendel::rules::matmul_to_sums
