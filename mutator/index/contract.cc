@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -15,11 +16,18 @@ constexpr double kMostWeightBytes = 64 << 20;
 
 using Mask = uint32_t;
 
-/// One dimension of an intermediate tensor: the position part - low.
+/// One dimension of an intermediate tensor: the position part / step - low.
 struct Atom {
-  Affine part;
+  Affine part;  ///< coefficients are multiples of `step`, there is no constant
   int64_t low = 0;
   int64_t extent = 1;
+  int64_t step = 1;
+
+  Affine Position() const {
+    Affine position = Affine::Constant(-low);
+    for (const auto& [i, coefficient] : part.terms) position.terms[i] = coefficient / step;
+    return position;
+  }
 };
 
 /// The product of one or two operands, summed over what nothing else uses.
@@ -102,7 +110,7 @@ class TermOrder {
     group.index.clear();
     group.shape.clear();
     for (const Atom& atom : made.dims) {
-      group.index.push_back({atom.part + Affine::Constant(-atom.low), 1});
+      group.index.push_back({atom.Position(), 1});
       group.shape.push_back(atom.extent);
     }
     group.made = std::move(made);
@@ -162,8 +170,10 @@ class TermOrder {
         range.high = std::min(range.high, shape[d] - 1 - form.constant);
       }
     }
-    range.high = std::max(range.high, range.low);
-    return {part, range.low, range.high - range.low + 1};
+    int64_t step = 0;
+    for (const auto& [i, coefficient] : part.terms) step = std::gcd(step, coefficient);
+    const int64_t low = CeilDiv(range.low, step), high = FloorDiv(range.high, step);
+    return {part, low, std::max(high, low) - low + 1, step};
   }
 
   const Shape& ShapeOf(const Factor& operand, Mask) const {
@@ -315,7 +325,7 @@ class TermOrder {
       if (form.Coefficient(i) != coefficient) return;
     }
     for (const auto& [i, coefficient] : atom.part.terms) form.terms.erase(i);
-    form = form + Affine::Of(dim, 1, atom.low);
+    form = form + Affine::Of(dim, atom.step, atom.step * atom.low);
   }
 
   const IndexExpression& stage_;

@@ -1,6 +1,7 @@
 #include "mutator/index/realize.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "base/status.h"
@@ -142,15 +143,16 @@ class Realizer {
     return true;
   }
 
-  /// One factor: reductions in forms of their own are summed by ReduceSum, the others value by
-  /// value.
+  /// One factor: reductions in forms of their own, or whose form a Reshape splits, are summed by
+  /// ReduceSum, the others value by value.
   IndexedValue EmitSum(const IndexExpression& stage, const IndexTerm& term, ValueId tensor) {
     std::vector<Iterator> shifts, reduced;
     Shape counts;
     for (const Iterator sum : term.sums) {
       const auto places = OccurrencesOf(term, sum);
       const bool alone = std::all_of(places.begin(), places.end(), [&](const Occurrence& at) {
-        return !IsShared(term.factors[0].index[at.dim]);
+        const IndexForm& form = term.factors[0].index[at.dim];
+        return !IsShared(form) || IsSplit(form, stage.extents);
       });
       if (alone && places.size() == 1) {
         reduced.push_back(sum);
@@ -168,6 +170,20 @@ class Realizer {
 
   static bool IsShared(const IndexForm& form) {
     return form.affine.terms.size() > 1 || form.divisor > 1;
+  }
+
+  /// True where every iterator is a digit of the position: 4 * a + b with b below 4.
+  static bool IsSplit(const IndexForm& form, const Extents& extents) {
+    std::vector<std::pair<int64_t, int64_t>> digits;  // coefficient, extent
+    for (const auto& [i, coefficient] : form.affine.terms)
+      digits.emplace_back(std::abs(coefficient), extents[static_cast<size_t>(i)]);
+    std::sort(digits.begin(), digits.end());
+    int64_t reach = 0;
+    for (const auto& [coefficient, extent] : digits) {
+      if (coefficient <= reach) return false;
+      reach += coefficient * (extent - 1);
+    }
+    return form.divisor == 1;
   }
 
   IndexedValue SumOfShifts(const IndexExpression& stage, const IndexTerm& term, ValueId tensor,

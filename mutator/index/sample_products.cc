@@ -107,6 +107,19 @@ absl::StatusOr<Graph> MakeSharedWeights(Rng& rng) {
   return e.Finish();
 }
 
+/// A layer, then the mean of every few rows.
+absl::StatusOr<Graph> MakeGroupedRows(Rng& rng) {
+  Emitter e("sample");
+  const int64_t batch = rng.Between(1, 2), groups = rng.Between(2, 4), each = rng.Between(2, 5);
+  const int64_t width = rng.Between(16, 24), out = rng.Between(24, 40);
+  const ValueId x = e.Input("x", {DType::kF32, {batch, groups * each, width}});
+  const ValueId y = e.MatMul(x, SampleWeight(e, rng, {width, out}, "w"));
+  const ValueId rows = e.Reshape(y, {batch, groups, each, out});
+  e.Output("y", e.Op(rng.Flip() ? "ReduceSum" : "ReduceMean", {rows},
+                     {{"axes", Ints{2}}, {"keepdims", rng.Between(0, 1)}}));
+  return e.Finish();
+}
+
 absl::StatusOr<Graph> MakePooled(Rng& rng) {
   Emitter e("sample");
   const ValueId x = e.Input("x", {DType::kF32, {1, 8, 12, 12}});
@@ -169,6 +182,7 @@ const std::vector<ProductSample>& ProductSamples() {
                                      {"distances", &MakeDistances},
                                      {"shared_weights", &MakeSharedWeights},
                                      {"summed_rows", &MakeSummedRows},
+                                     {"grouped_rows", &MakeGroupedRows},
                                      {"pooled", &MakePooled},
                                      {"repeated_part", &MakeRepeatedPart},
                                      {"linear_attention", &MakeLinearAttention}};
