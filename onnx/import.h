@@ -41,7 +41,7 @@ struct ImportOptions {
   /// Values of the main graph that depend on inputs become outputs, too, under their own names, in
   /// the order of their nodes and after the model's outputs.
   bool every_value = false;
-  /// Where only one branch of an If suits the shapes, the input that decides is bound to the one
+  /// If only one branch of an If suits the shapes, the input that decides is bound to the one
   /// integer of the model's own comparisons with which it imports. A notice names it, and the graph
   /// lacks the input. Programs that are compared must not be narrowed so.
   bool choose_deciding = false;
