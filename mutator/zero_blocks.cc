@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "graph/positions.h"
-#include "mutator/regions/select.h"
 
 namespace mendel {
 namespace {
@@ -60,18 +59,6 @@ std::vector<int64_t> OrderOf(const std::vector<ZeroBlock>& blocks, int64_t colum
     for (const int64_t column : block.columns) order[static_cast<size_t>(column)] = next++;
   }
   return order;
-}
-
-ValueId PickAlong(Emitter& e, ValueId x, size_t axis, const std::vector<int64_t>& picked) {
-  if (!IsBuilt(x)) return x;
-  std::vector<std::vector<int64_t>> lists;
-  for (const int64_t extent : e.shape(x)) {
-    lists.emplace_back(static_cast<size_t>(extent));
-    std::iota(lists.back().begin(), lists.back().end(), 0);
-  }
-  if (lists[axis] == picked) return x;
-  lists[axis] = picked;
-  return SelectPositions(e, x, lists, 0);
 }
 
 }  // namespace mendel

@@ -26,9 +26,6 @@ bool AreWorthwhile(const std::vector<ZeroBlock>& blocks, int64_t rows, int64_t c
 /// The place of each column in the blocks side by side; kAbsent where it is in none.
 std::vector<int64_t> OrderOf(const std::vector<ZeroBlock>& blocks, int64_t columns);
 
-/// Positions `picked` along `axis` of x; zeros at kAbsent.
-ValueId PickAlong(Emitter& e, ValueId x, size_t axis, const std::vector<int64_t>& picked);
-
 }  // namespace mendel
 
 #endif  // MENDEL_MUTATOR_ZERO_BLOCKS_H_

@@ -1,6 +1,7 @@
 #include "mutator/regions/select.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/status.h"
@@ -151,6 +152,18 @@ ValueId SelectPositions(Emitter& e, ValueId x, const std::vector<std::vector<int
       x = PadDim(e, x, d, dims[d].before, dims[d].after, fill);
   }
   return x;
+}
+
+ValueId PickAlong(Emitter& e, ValueId x, size_t axis, const std::vector<int64_t>& picked) {
+  if (!IsBuilt(x)) return x;
+  std::vector<std::vector<int64_t>> lists;
+  for (const int64_t extent : e.shape(x)) {
+    lists.emplace_back(static_cast<size_t>(extent));
+    std::iota(lists.back().begin(), lists.back().end(), 0);
+  }
+  if (lists[axis] == picked) return x;
+  lists[axis] = picked;
+  return SelectPositions(e, x, lists, 0);
 }
 
 }  // namespace mendel

@@ -17,6 +17,9 @@ std::vector<ValueId> CopyNode(Emitter& e, const Node& node, std::vector<ValueId>
 ValueId SelectPositions(Emitter& e, ValueId x, const std::vector<std::vector<int64_t>>& lists,
                         double fill);
 
+/// Positions `picked` along `axis` of x; zeros at kAbsent.
+ValueId PickAlong(Emitter& e, ValueId x, size_t axis, const std::vector<int64_t>& picked);
+
 }  // namespace mendel
 
 #endif  // MENDEL_MUTATOR_REGIONS_SELECT_H_

@@ -12,33 +12,22 @@
 
 #include "graph/positions.h"
 #include "graph/running_sums.h"
-#include "mutator/parallel.h"
+#include "mutator/literal_product.h"
 #include "mutator/regions/select.h"
 #include "mutator/rule.h"
-#include "mutator/sample.h"
 
 namespace mendel::rules::matmul_to_cum_sum {
 namespace {
 
 struct Site {
-  size_t operand = 0;  ///< what is summed; the other one is the matrix
-  size_t axis = 0;     ///< along which it is summed
+  size_t axis = 0;  ///< of the operand, along which it is summed
   RunningSums sums;
 };
 
 std::optional<Site> FindSite(const Graph& graph, int32_t id) {
-  const Node& node = graph.node(id);
-  if (node.op->name != "MatMul" || NumElements(node.outputs[0]) == 0) return std::nullopt;
-  for (const size_t matrix : {size_t{0}, size_t{1}}) {
-    const Node& stored = graph.node(node.inputs[matrix].node);
-    if (!IsConstant(stored) || !SymbolName(stored).empty()) continue;
-    const ValueId operand = node.inputs[1 - matrix];
-    const size_t rank = graph.type(operand).shape.size();
-    if (rank == 0 || IsWeight(graph, operand)) continue;
-    auto sums = RunningSumsOf(ConstantValue(stored), matrix == 1);
-    if (!sums.has_value()) continue;
-    const size_t axis = matrix == 0 && rank > 1 ? rank - 2 : rank - 1;
-    return Site{1 - matrix, axis, *std::move(sums)};
+  for (const LiteralProduct& product : LiteralProductsOf(graph, id)) {
+    auto sums = RunningSumsOf(*product.matrix, product.transposed);
+    if (sums.has_value()) return Site{product.axis, *std::move(sums)};
   }
   return std::nullopt;
 }
@@ -50,17 +39,9 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
 
 /// The sums at the bounds of all rows.
 ValueId EmitSums(Emitter& e, ValueId x, const Site& site) {
-  const Shape shape = e.shape(x);
   const std::vector<int64_t>& bounds = site.sums.bounds;
-  std::vector<std::vector<int64_t>> lists;
-  for (const int64_t extent : shape) {
-    lists.emplace_back();
-    for (int64_t i = 0; i < extent; ++i) lists.back().push_back(i);
-  }
-  std::vector<int64_t>& picked = lists[site.axis];
-  const std::vector<int64_t> in_order = picked;
-  picked.clear();
-  const int64_t extent = shape[site.axis];
+  std::vector<int64_t> picked;
+  const int64_t extent = e.shape(x)[site.axis];
   const auto [least, most] = std::minmax_element(bounds.begin(), bounds.end());
   // Exclusive sums contain the empty one, but not that of everything.
   const bool exclusive =
@@ -73,7 +54,7 @@ ValueId EmitSums(Emitter& e, ValueId x, const Site& site) {
                             {{"axis", static_cast<int64_t>(site.axis)},
                              {"exclusive", int64_t{exclusive}},
                              {"reverse", int64_t{site.sums.suffixes}}});
-  return picked == in_order ? sums : SelectPositions(e, sums, lists, 0);
+  return PickAlong(e, sums, site.axis, picked);
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
@@ -81,36 +62,19 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   const auto site = FindSite(subprogram, id);
   if (!site.has_value()) return absl::FailedPreconditionError("no running sums");
   Emitter e;
-  ValueId y = EmitSums(e, e.InputsOf(subprogram)[0], *site);
-  const TensorType& type = subprogram.node(id).outputs[0];
-  if (site->sums.scale != 1) y = e.Mul(y, e.Constant(Tensor::Scalar(type.dtype, site->sums.scale)));
-  if (IsBuilt(y) && e.shape(y) != type.shape) y = e.Reshape(y, type.shape);
-  e.Output("out0", y);
-  return e.Finish();
+  const ValueId y = EmitSums(e, e.InputsOf(subprogram)[0], *site);
+  return FinishScaled(e, y, site->sums.scale, subprogram.node(id).outputs[0]);
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {
-  Emitter e("sample");
   const bool right = rng.Flip(), suffixes = rng.Flip();
   const int64_t columns = rng.Between(3, 7), rows = rng.Flip() ? columns : rng.Between(2, 7);
   const int64_t diagonal = rng.Flip() ? rng.Between(0, 1) : rng.Between(-2, 3);
   const double scale = rng.Flip() ? 1 : 0.5 * static_cast<double>(rng.Between(-3, 3));
-  std::vector<double> values;
-  const Shape shape = right ? Shape{columns, rows} : Shape{rows, columns};
-  for (int64_t i = 0; i < shape[0]; ++i) {
-    for (int64_t j = 0; j < shape[1]; ++j) {
-      const int64_t row = right ? j : i, column = right ? i : j;
-      const bool below = column < row + diagonal;
-      values.push_back(below != suffixes ? scale : 0);
-    }
-  }
-  const Tensor triangle = Tensor::FromDoubles({DType::kF32, shape}, values);
-  const ValueId t = e.Constant(rng.Flip() ? triangle : triangle.Reshaped({1, shape[0], shape[1]}));
-  Shape operand = right ? Shape{rng.Between(1, 4), columns} : Shape{columns, rng.Between(1, 4)};
-  if (rng.Flip()) operand.insert(operand.begin(), rng.Between(1, 3));
-  const ValueId x = e.Input("x", {DType::kF32, operand});
-  e.Output("y", right ? e.MatMul(x, t) : e.MatMul(t, x));
-  return e.Finish();
+  return SampleLiteralProduct(rng, right, rows, columns, [&](int64_t row, int64_t column) {
+    const bool below = column < row + diagonal;
+    return below != suffixes ? scale : 0;
+  });
 }
 
 Rule Make() {

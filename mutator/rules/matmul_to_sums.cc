@@ -15,10 +15,9 @@
 
 #include "graph/positions.h"
 #include "graph/running_sums.h"
-#include "mutator/parallel.h"
+#include "mutator/literal_product.h"
 #include "mutator/regions/select.h"
 #include "mutator/rule.h"
-#include "mutator/sample.h"
 
 namespace mendel::rules::matmul_to_sums {
 namespace {
@@ -35,8 +34,7 @@ struct Windows {
 };
 
 struct Site {
-  size_t operand = 0;  ///< what is summed; the other one is the matrix
-  size_t axis = 0;     ///< along which it is summed
+  size_t axis = 0;  ///< of the operand, along which it is summed
   double scale = 0;
   Windows windows;
   std::vector<int64_t> window_of;  ///< of each row; kAbsent where it is zero
@@ -96,22 +94,13 @@ bool ReadRows(const RowRuns& rows, int64_t extent, Site& site) {
 }
 
 std::optional<Site> FindSite(const Graph& graph, int32_t id) {
-  const Node& node = graph.node(id);
-  if (node.op->name != "MatMul" || NumElements(node.outputs[0]) == 0) return std::nullopt;
-  for (const size_t matrix : {size_t{0}, size_t{1}}) {
-    const Node& stored = graph.node(node.inputs[matrix].node);
-    if (!IsConstant(stored) || !SymbolName(stored).empty()) continue;
-    const ValueId operand = node.inputs[1 - matrix];
-    const Shape& shape = graph.type(operand).shape;
-    if (shape.empty() || IsWeight(graph, operand)) continue;
-    const auto rows = RowRunsOf(ConstantValue(stored), matrix == 1);
+  for (const LiteralProduct& product : LiteralProductsOf(graph, id)) {
+    const auto rows = RowRunsOf(*product.matrix, product.transposed);
     if (!rows.has_value()) continue;
-    Site site{1 - matrix,
-              matrix == 0 && shape.size() > 1 ? shape.size() - 2 : shape.size() - 1,
-              0,
-              {},
-              {}};
-    if (ReadRows(*rows, shape[site.axis], site)) return site;
+    Site site;
+    site.axis = product.axis;
+    const ValueId operand = graph.node(id).inputs[product.operand];
+    if (ReadRows(*rows, graph.type(operand).shape[site.axis], site)) return site;
   }
   return std::nullopt;
 }
@@ -156,15 +145,7 @@ ValueId EmitSums(Emitter& e, ValueId x, const Site& site) {
     x = AreBlocks(site.windows, extent) ? SumBlocks(e, x, site.axis, site.windows)
                                         : SumShifts(e, x, site.axis, site.windows);
   }
-  if (!IsBuilt(x)) return x;
-  std::vector<std::vector<int64_t>> lists;
-  for (const int64_t positions : e.shape(x)) {
-    lists.emplace_back();
-    for (int64_t i = 0; i < positions; ++i) lists.back().push_back(i);
-  }
-  if (lists[site.axis] == site.window_of) return x;
-  lists[site.axis] = site.window_of;
-  return SelectPositions(e, x, lists, 0);
+  return PickAlong(e, x, site.axis, site.window_of);
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
@@ -172,18 +153,12 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   const auto site = FindSite(subprogram, id);
   if (!site.has_value()) return absl::FailedPreconditionError("no sums of windows");
   Emitter e;
-  ValueId y = EmitSums(e, e.InputsOf(subprogram)[0], *site);
-  const TensorType& type = subprogram.node(id).outputs[0];
-  if (site->scale != 1 && IsBuilt(y))
-    y = e.Mul(y, e.Constant(Tensor::Scalar(type.dtype, site->scale)));
-  if (IsBuilt(y) && e.shape(y) != type.shape) y = e.Reshape(y, type.shape);
-  e.Output("out0", y);
-  return e.Finish();
+  const ValueId y = EmitSums(e, e.InputsOf(subprogram)[0], *site);
+  return FinishScaled(e, y, site->scale, subprogram.node(id).outputs[0]);
 }
 
 /// Selections, windows that move, and blocks.
 absl::StatusOr<Graph> Sample(Rng& rng) {
-  Emitter e("sample");
   const bool right = rng.Flip();
   const int64_t length = rng.Between(1, 3), step = rng.Flip() ? length : rng.Between(0, 2);
   const int64_t first = rng.Between(-2, 1), repeats = rng.Between(1, 2);
@@ -193,18 +168,7 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
     const int64_t begin = first + row / repeats * step;
     return column >= begin && column < begin + length ? scale : 0;
   };
-  std::vector<double> values;
-  const Shape shape = right ? Shape{columns, rows} : Shape{rows, columns};
-  for (int64_t i = 0; i < shape[0]; ++i) {
-    for (int64_t j = 0; j < shape[1]; ++j) values.push_back(right ? number(j, i) : number(i, j));
-  }
-  const Tensor matrix = Tensor::FromDoubles({DType::kF32, shape}, values);
-  const ValueId t = e.Constant(rng.Flip() ? matrix : matrix.Reshaped({1, shape[0], shape[1]}));
-  Shape operand = right ? Shape{rng.Between(1, 4), columns} : Shape{columns, rng.Between(1, 4)};
-  if (rng.Flip()) operand.insert(operand.begin(), rng.Between(1, 3));
-  const ValueId x = e.Input("x", {DType::kF32, operand});
-  e.Output("y", right ? e.MatMul(x, t) : e.MatMul(t, x));
-  return e.Finish();
+  return SampleLiteralProduct(rng, right, rows, columns, number);
 }
 
 Rule Make() {
