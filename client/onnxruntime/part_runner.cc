@@ -77,6 +77,28 @@ class MemoryFile {
   int handle_;
 };
 
+/// The program that a search finds for `shapes`.
+absl::StatusOr<Program> Optimize(const std::string& bytes, const std::string& shapes,
+                                 double budget_s, int threads, mendel_stop* stop) {
+  const mendel_model model = ModelOf(bytes);
+  const std::string budget = Cat("--budget=", budget_s, "s");
+  const std::string thread_option = Cat("--threads=", threads);
+  const std::string shape_option = Cat("--shapes=", shapes);
+  const char* options[] = {budget.c_str(), thread_option.c_str(),
+                           shapes.empty() ? nullptr : shape_option.c_str(), nullptr};
+  const mendel_call call = {sizeof(mendel_call), options, nullptr, nullptr, stop};
+  mendel_program* program = nullptr;
+  MENDEL_RETURN_IF_ERROR(Checked(mendel_optimize(&model, &call, &program)));
+  return Program(program);
+}
+
+/// Writes the plan for later sessions; a failure costs them a search, and is no error of this one.
+absl::Status Store(const mendel_program* program, const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+  return Checked(mendel_program_write(program, path.c_str()));
+}
+
 }  // namespace
 
 PartRunner::PartRunner(ContextBlob blob, Settings settings, LogLine log)
@@ -171,28 +193,6 @@ std::string PartRunner::CachePath(const std::string& shapes) const {
   const std::string key =
       Sha256Hex(Cat(model_hash_, " ", shapes, " ", threads_, " ", mendel_version()));
   return Cat(settings_.cache_dir, "/", key, ".plan");
-}
-
-/// The program that a search finds for `shapes`.
-static absl::StatusOr<Program> Optimize(const std::string& bytes, const std::string& shapes,
-                                        double budget_s, int threads, mendel_stop* stop) {
-  const mendel_model model = ModelOf(bytes);
-  const std::string budget = Cat("--budget=", budget_s, "s");
-  const std::string thread_option = Cat("--threads=", threads);
-  const std::string shape_option = Cat("--shapes=", shapes);
-  const char* options[] = {budget.c_str(), thread_option.c_str(),
-                           shapes.empty() ? nullptr : shape_option.c_str(), nullptr};
-  const mendel_call call = {sizeof(mendel_call), options, nullptr, nullptr, stop};
-  mendel_program* program = nullptr;
-  MENDEL_RETURN_IF_ERROR(Checked(mendel_optimize(&model, &call, &program)));
-  return Program(program);
-}
-
-/// Writes the plan for later sessions; a failure costs them a search, and is no error of this one.
-static absl::Status Store(const mendel_program* program, const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  return Checked(mendel_program_write(program, path.c_str()));
 }
 
 absl::Status PartRunner::Search(const std::string& shapes) {
