@@ -1,6 +1,7 @@
 #include "graph/emitter.h"
 
 #include "base/status.h"
+#include "graph/rewrite.h"
 
 namespace mendel {
 
@@ -12,6 +13,14 @@ std::vector<ValueId> Emitter::InputsOf(const Graph& like) {
   for (int32_t id : like.inputs())
     values.push_back(builder_.Input(InputName(like.node(id)), like.node(id).outputs[0]));
   return values;
+}
+
+std::vector<ValueId> Emitter::Inline(const Graph& graph, const std::vector<ValueId>& inputs) {
+  if (!status_.ok()) return std::vector<ValueId>(graph.outputs().size());
+  auto outputs = mendel::Inline(graph, inputs, builder_);
+  if (outputs.ok()) return *std::move(outputs);
+  Fail(outputs.status());
+  return std::vector<ValueId>(graph.outputs().size());
 }
 
 ValueId Emitter::CopyConstantExpression(const Graph& graph, ValueId value) {

@@ -24,6 +24,8 @@ class Emitter {
   std::vector<ValueId> InputsOf(const Graph& like);
   /// `value` of `graph` and all it depends on, where that is weights only.
   ValueId CopyConstantExpression(const Graph& graph, ValueId value);
+  /// All nodes of `graph` but its Inputs, which `inputs` stand for; returns its outputs.
+  std::vector<ValueId> Inline(const Graph& graph, const std::vector<ValueId>& inputs);
   ValueId Input(std::string name, TensorType type);
   ValueId Constant(Tensor value, std::string symbol = "");
 

@@ -27,12 +27,17 @@ double MaxError(const Graph& f, const Graph& g, Rng& rng) {
   const auto a = Evaluate(f, inputs);
   const auto b = Evaluate(g, inputs);
   EXPECT_TRUE(a.ok() && b.ok()) << a.status() << b.status();
-  double error = 0, scale = 1e-300;
-  for (size_t i = 0; i < (*a)[0].scalars.size(); ++i) {
-    error = std::max(error, std::abs((*a)[0].scalars[i] - (*b)[0].scalars[i]));
-    scale = std::max(scale, std::abs((*a)[0].scalars[i]));
+  double worst = 0;
+  for (size_t output = 0; output < a->size(); ++output) {
+    const std::vector<double>&left = (*a)[output].scalars, &right = (*b)[output].scalars;
+    double error = 0, scale = 1e-300;
+    for (size_t i = 0; i < left.size(); ++i) {
+      error = std::max(error, std::abs(left[i] - right[i]));
+      scale = std::max(scale, std::abs(left[i]));
+    }
+    worst = std::max(worst, error / scale);
   }
-  return error / scale;
+  return worst;
 }
 
 /// All proposals for the site that ends with the last linear node of `graph`, whatever they cost.
@@ -42,16 +47,16 @@ struct DerivedSite {
   double before = 0, best = 0;
 };
 
-std::vector<DerivedSite> DeriveAll(const Graph& graph, Expansion expansion) {
+std::vector<DerivedSite> DeriveAll(const Graph& graph, Expansion expansion, Sharing sharing) {
   std::vector<DerivedSite> all;
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-    const auto site = TranslateSite(graph, node, 64, expansion);
+    const auto site = TranslateSite(graph, node, 64, expansion, sharing);
     if (!site.has_value()) continue;
     const auto place = MakeSubprogram(graph, site->nodes);
-    if (!place.ok() || place->outputs.size() != 1) continue;
+    if (!place.ok() || place->outputs.size() != 1 + site->shared.size()) continue;
     DerivedSite derived{*Extract(graph, *place), {}};
-    const auto inner =
-        TranslateSite(derived.site, derived.site.outputs()[0].value.node, 64, expansion);
+    const auto inner = TranslateSite(derived.site, derived.site.outputs().back().value.node, 64,
+                                     expansion, sharing);
     EXPECT_TRUE(inner.has_value()) << PrintGraph(derived.site);
     if (!inner.has_value()) continue;
     derived.before = derived.best = PredictSeconds(derived.site);
@@ -82,8 +87,11 @@ TEST_P(Products, EqualInTheFieldAndInDoubles) {
     Rng rng(seed);
     const auto graph = GetParam().make(rng);
     ASSERT_TRUE(graph.ok()) << graph.status();
-    for (const Expansion expansion : {Expansion::kOneTerm, Expansion::kAllTerms}) {
-      for (const DerivedSite& site : DeriveAll(*graph, expansion)) {
+    for (const auto& [expansion, sharing] :
+         {std::pair(Expansion::kOneTerm, Sharing::kNone),
+          std::pair(Expansion::kAllTerms, Sharing::kNone),
+          std::pair(Expansion::kOneTerm, Sharing::kLayers)}) {
+      for (const DerivedSite& site : DeriveAll(*graph, expansion, sharing)) {
         EXPECT_FALSE(site.graphs.empty()) << "nothing is realized, seed " << seed << "\n"
                                           << PrintGraph(site.site);
         gain = std::max(gain, site.before / site.best);

@@ -243,7 +243,7 @@ absl::StatusOr<Graph> RealizeProgram(const Graph& subprogram, const IndexSite& s
   Emitter e;
   const std::vector<ValueId> inputs = e.InputsOf(subprogram);
   std::vector<ValueId> tensors;
-  const DType dtype = subprogram.type(subprogram.outputs()[0].value).dtype;
+  const DType dtype = subprogram.type(subprogram.outputs().back().value).dtype;
   for (const IndexLeaf& leaf : site.leaves) {
     const auto place =
         std::find(subprogram.inputs().begin(), subprogram.inputs().end(), leaf.value.node);
@@ -257,7 +257,11 @@ absl::StatusOr<Graph> RealizeProgram(const Graph& subprogram, const IndexSite& s
   const ValueId result =
       Realizer(e, program, std::move(tensors), WeightTensors(program, weights), dtype, options)
           .Run();
-  e.Output(subprogram.outputs()[0].name, result);
+  const size_t last = subprogram.outputs().size() - 1;
+  const std::vector<ValueId> others =
+      last > 0 ? e.Inline(subprogram, inputs) : std::vector<ValueId>();
+  for (size_t k = 0; k < last; ++k) e.Output(subprogram.outputs()[k].name, others[k]);
+  e.Output(subprogram.outputs()[last].name, result);
   MENDEL_ASSIGN_OR_RETURN(const Graph graph, e.Finish());
   return Deduplicate(graph);
 }

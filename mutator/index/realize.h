@@ -33,8 +33,8 @@ struct RealizeOptions {
   bool pointwise = false;  ///< products over channels become 1x1 convolutions
 };
 
-/// The site's subprogram (rewrite.h: Extract of its nodes), computed as `program` says, which has
-/// the site's leaves. The leaves of `site` are values of `subprogram`. Unimplemented when some term
+/// The site's subprogram (rewrite.h: Extract of its nodes), its last output computed as `program`
+/// says, which has the site's leaves. The other outputs stay as they are. The leaves of `site` are values of `subprogram`. Unimplemented when some term
 /// matches no operator.
 absl::StatusOr<Graph> RealizeProgram(const Graph& subprogram, const IndexSite& site,
                                      const Program& program, const RealizeOptions& options);

@@ -170,6 +170,26 @@ absl::StatusOr<Graph> MakeRepeatedPart(Rng& rng) {
   return e.Finish();
 }
 
+/// Layers of which another output reads the first.
+absl::StatusOr<Graph> MakeSharedLayer(Rng& rng) {
+  Emitter e("sample");
+  if (rng.Flip()) {
+    const ValueId x = e.Input("x", {DType::kF32, {1, 4, 9, 8}});
+    const ValueId y = Conv(e, rng, x, 40, 1, 1, 1, "a");
+    e.Output("z", e.Op("Relu", {y}));
+    e.Output("y", Conv(e, rng, y, 4, rng.Flip() ? 1 : 3, rng.Between(1, 2), 1, "b"));
+    return e.Finish();
+  }
+  const int64_t width = rng.Between(20, 24), rank = rng.Between(12, 20);
+  const ValueId x = e.Input("x", {DType::kF32, {32, width}});
+  ValueId low = e.MatMul(x, SampleWeight(e, rng, {width, rank}, "a"));
+  if (rng.Flip()) low = e.Add(low, SampleWeight(e, rng, {rank}, "bias"));
+  e.Output("z", rng.Flip() ? low : e.Op("Relu", {low}));
+  e.Output("y", e.Add(e.MatMul(x, SampleWeight(e, rng, {width, 20}, "w")),
+                      e.MatMul(low, SampleWeight(e, rng, {rank, 20}, "b"))));
+  return e.Finish();
+}
+
 }  // namespace
 
 const std::vector<ProductSample>& ProductSamples() {
@@ -185,7 +205,8 @@ const std::vector<ProductSample>& ProductSamples() {
                                      {"grouped_rows", &MakeGroupedRows},
                                      {"pooled", &MakePooled},
                                      {"repeated_part", &MakeRepeatedPart},
-                                     {"linear_attention", &MakeLinearAttention}};
+                                     {"linear_attention", &MakeLinearAttention},
+                                     {"shared_layer", &MakeSharedLayer}};
   return *samples;
 }
 

@@ -17,7 +17,7 @@ struct ProductSample {
 
 /// branches (convolutions of several kernels, the input, its batch normalization), low_rank, chain,
 /// pointwise_chain, distances, shared_weights, summed_rows, pooled, repeated_part,
-/// linear_attention.
+/// linear_attention, shared_layer (an output reads the layer in the middle, too).
 const std::vector<ProductSample>& ProductSamples();
 
 }  // namespace mendel

@@ -75,6 +75,12 @@ Attempt TryReading(const Graph& graph, int32_t last, const std::vector<bool>& we
   return attempt;
 }
 
+bool IsLeaf(const std::vector<IndexLeaf>& leaves, int32_t node) {
+  return std::any_of(leaves.begin(), leaves.end(), [&](const IndexLeaf& leaf) {
+    return leaf.kind == LeafKind::kValue && leaf.value.node == node;
+  });
+}
+
 /// Nodes of the attempt, but the last, that something outside reads, or that are a leaf in another
 /// place.
 std::vector<int32_t> ReadOutside(const Graph& graph, int32_t last, const std::set<int32_t>& inlined,
@@ -94,6 +100,18 @@ std::vector<int32_t> ReadOutside(const Graph& graph, int32_t last, const std::se
   return found;
 }
 
+/// A product with weights, or its sum with a bias.
+bool IsLayer(const Graph& graph, int32_t id) {
+  const Node& node = graph.node(id);
+  const auto weight = std::find_if(
+      node.inputs.begin(), node.inputs.end(),
+      [&](ValueId input) { return graph.constant()[static_cast<size_t>(input.node)]; });
+  if (weight == node.inputs.end()) return false;
+  const std::string_view op = node.op->name;
+  if (op == "Add") return IsLayer(graph, node.inputs[weight == node.inputs.begin() ? 1 : 0].node);
+  return op == "Conv" || op == "ConvTranspose" || op == "MatMul" || op == "Einsum";
+}
+
 void ApplyWish(std::vector<RootDim>& dims, size_t position, int64_t inner) {
   for (RootDim& dim : dims) {
     if (position >= dim.radices.size()) {
@@ -109,7 +127,7 @@ void ApplyWish(std::vector<RootDim>& dims, size_t position, int64_t inner) {
 }  // namespace
 
 std::optional<IndexSite> TranslateSite(const Graph& graph, int32_t last, int max_nodes,
-                                       Expansion expansion) {
+                                       Expansion expansion, Sharing sharing) {
   const std::vector<bool>& weights = graph.constant();
   const Node& node = graph.node(last);
   if (weights[static_cast<size_t>(last)] || node.outputs.size() != 1 ||
@@ -127,11 +145,14 @@ std::optional<IndexSite> TranslateSite(const Graph& graph, int32_t last, int max
     if (attempt.sum_wish.has_value() && splits.sums.insert(*attempt.sum_wish).second) continue;
     if (!attempt.has_product || attempt.too_large) return std::nullopt;
     const std::vector<int32_t> shared = ReadOutside(graph, last, attempt.inlined, attempt.leaves);
-    if (!shared.empty()) {
-      closed.insert(shared.begin(), shared.end());
-      continue;
+    const size_t closed_before = closed.size();
+    for (const int32_t id : shared) {
+      if (sharing == Sharing::kNone || !IsLayer(graph, id) || IsLeaf(attempt.leaves, id))
+        closed.insert(id);
     }
+    if (closed.size() > closed_before) continue;
     IndexSite site{{attempt.inlined.begin(), attempt.inlined.end()},
+                   shared,
                    attempt.leaves,
                    {{}, {attempt.stage}},
                    attempt.has_square};

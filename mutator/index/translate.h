@@ -16,9 +16,15 @@
 
 namespace mendel {
 
+/// The nodes that a site may contain although something outside reads their results, too.
+enum class Sharing {
+  kNone,
+  kLayers,  ///< products with weights, with their biases; they are computed for the others
+};
+
 struct IndexSite {
-  std::vector<int32_t>
-      nodes;  ///< inlined, ascending; no other node reads their results, but that of the last
+  std::vector<int32_t> nodes;    ///< inlined, ascending
+  std::vector<int32_t> shared;   ///< those of them, but the last, that something outside reads
   std::vector<IndexLeaf> leaves;
   Program program;          ///< one stage, with as many leaves
   bool has_square = false;  ///< the square of a sum is multiplied out: that can cancel
@@ -27,7 +33,8 @@ struct IndexSite {
 /// The largest site (at most `max_nodes` nodes) that ends with the one-output node `last`; nullopt
 /// when `last` is not linear, no product is in it, or its result is no float tensor.
 std::optional<IndexSite> TranslateSite(const Graph& graph, int32_t last, int max_nodes,
-                                       Expansion expansion = Expansion::kViews);
+                                       Expansion expansion = Expansion::kViews,
+                                       Sharing sharing = Sharing::kNone);
 
 }  // namespace mendel
 

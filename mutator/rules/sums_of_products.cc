@@ -51,6 +51,7 @@ std::shared_ptr<const Proposals> ProposalsFor(const Graph& subprogram, const Ind
   static auto* remembered = new std::map<std::string, std::shared_ptr<const Proposals>>();
   std::string key = Cat(CanonicalKey(site.program), "\n", PredictSeconds(subprogram),
                         OperatorHistogram(subprogram));
+  for (const int32_t shared : site.shared) key += Cat(" shared ", shared);
   for (const IndexLeaf& leaf : site.leaves) {
     const bool input = leaf.kind == LeafKind::kValue && IsInput(subprogram.node(leaf.value.node));
     key += Cat(input ? " input" : " weight", static_cast<int>(leaf.kind), "-", leaf.extent);
@@ -67,38 +68,49 @@ std::shared_ptr<const Proposals> ProposalsFor(const Graph& subprogram, const Ind
   return remembered->emplace(key, result).first->second;
 }
 
-Expansion ExpansionOf(const Match& match) {
-  return match.choices.at("all_terms") == 1 ? Expansion::kAllTerms : Expansion::kOneTerm;
+/// How far a site is read.
+struct Reading {
+  Expansion expansion;
+  Sharing sharing;
+};
+constexpr Reading kReadings[] = {{Expansion::kOneTerm, Sharing::kNone},
+                                 {Expansion::kAllTerms, Sharing::kNone},
+                                 {Expansion::kOneTerm, Sharing::kLayers}};
+
+std::optional<IndexSite> Translate(const Graph& graph, int32_t last, const Reading& reading) {
+  return TranslateSite(graph, last, kMostNodes, reading.expansion, reading.sharing);
 }
+
+int32_t LastNode(const Graph& subprogram) { return subprogram.outputs().back().value.node; }
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   if (!MayEndSite(graph, node)) return {};
   std::vector<Match> matches;
-  std::vector<int32_t> first;
-  for (const Expansion expansion : {Expansion::kOneTerm, Expansion::kAllTerms}) {
-    const auto site = TranslateSite(graph, node, kMostNodes, expansion);
-    if (!site.has_value() || site->nodes.size() < 2 || site->nodes == first) continue;
-    first = site->nodes;
+  std::vector<int32_t> before;
+  for (size_t r = 0; r < std::size(kReadings); ++r) {
+    const auto site = Translate(graph, node, kReadings[r]);
+    if (!site.has_value() || site->nodes.size() < 2 || site->nodes == before) continue;
+    before = site->nodes;
+    if (site->shared.empty() != (kReadings[r].sharing == Sharing::kNone)) continue;
     if (site->has_square && FeedsSensitive(graph, node)) continue;
     const auto place = MakeSubprogram(graph, site->nodes);
-    if (!place.ok() || place->outputs.size() != 1) continue;
+    if (!place.ok() || place->outputs.size() != 1 + site->shared.size()) continue;
     const auto subprogram = Extract(graph, *place);
     if (!subprogram.ok()) continue;
-    const auto inner =
-        TranslateSite(*subprogram, subprogram->outputs()[0].value.node, kMostNodes, expansion);
+    const auto inner = Translate(*subprogram, LastNode(*subprogram), kReadings[r]);
     if (!inner.has_value()) continue;
     for (size_t k = 0; k < ProposalsFor(*subprogram, *inner)->size(); ++k) {
       matches.push_back({site->nodes,
                          {{"derivation", static_cast<int64_t>(k)},
-                          {"all_terms", expansion == Expansion::kAllTerms ? 1 : 0}}});
+                          {"reading", static_cast<int64_t>(r)}}});
     }
   }
   return matches;
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
-  const auto site =
-      TranslateSite(subprogram, subprogram.outputs()[0].value.node, kMostNodes, ExpansionOf(match));
+  const Reading& reading = kReadings[match.choices.at("reading")];
+  const auto site = Translate(subprogram, LastNode(subprogram), reading);
   if (!site.has_value()) return absl::FailedPreconditionError("no sum of products");
   const std::shared_ptr<const Proposals> proposals = ProposalsFor(subprogram, *site);
   const size_t choice = static_cast<size_t>(match.choices.at("derivation"));
@@ -118,9 +130,9 @@ Rule Make() {
   rule.before = "x*w + (x*a)*b, (x*a)*b, Conv(Conv(x, a), b), x*w + y*w, sum (x - c)^2";
   rule.after = "x*(w + a*b), x*(a*b), Conv(x, b*a), (x + y)*w, x.x - 2*x.c + c.c";
   rule.precondition =
-      "linear operators read once, at most 8 factors an operand; predicted to be faster; weights "
-      "at most 1.5 times or 64 MiB more; squares of sums not before roots, quotients and "
-      "comparisons";
+      "linear operators read once, or layers that others read, too; at most 8 factors an operand; "
+      "predicted to be faster; weights at most 1.5 times or 64 MiB more; squares of sums not before "
+      "roots, quotients and comparisons";
   rule.loses_when = "the merged weights are slower to read than predicted";
   rule.match = &FindMatches;
   rule.apply = &Apply;
