@@ -87,10 +87,9 @@ TEST_P(Products, EqualInTheFieldAndInDoubles) {
     Rng rng(seed);
     const auto graph = GetParam().make(rng);
     ASSERT_TRUE(graph.ok()) << graph.status();
-    for (const auto& [expansion, sharing] :
-         {std::pair(Expansion::kOneTerm, Sharing::kNone),
-          std::pair(Expansion::kAllTerms, Sharing::kNone),
-          std::pair(Expansion::kOneTerm, Sharing::kLayers)}) {
+    for (const auto& [expansion, sharing] : {std::pair(Expansion::kOneTerm, Sharing::kNone),
+                                             std::pair(Expansion::kAllTerms, Sharing::kNone),
+                                             std::pair(Expansion::kOneTerm, Sharing::kLayers)}) {
       for (const DerivedSite& site : DeriveAll(*graph, expansion, sharing)) {
         EXPECT_FALSE(site.graphs.empty()) << "nothing is realized, seed " << seed << "\n"
                                           << PrintGraph(site.site);

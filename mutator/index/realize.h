@@ -34,8 +34,8 @@ struct RealizeOptions {
 };
 
 /// The site's subprogram (rewrite.h: Extract of its nodes), its last output computed as `program`
-/// says, which has the site's leaves. The other outputs stay as they are. The leaves of `site` are values of `subprogram`. Unimplemented when some term
-/// matches no operator.
+/// says, which has the site's leaves. The other outputs stay as they are. The leaves of `site` are
+/// values of `subprogram`. Unimplemented when some term matches no operator.
 absl::StatusOr<Graph> RealizeProgram(const Graph& subprogram, const IndexSite& site,
                                      const Program& program, const RealizeOptions& options);
 

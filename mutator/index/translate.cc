@@ -103,9 +103,9 @@ std::vector<int32_t> ReadOutside(const Graph& graph, int32_t last, const std::se
 /// A product with weights, or its sum with a bias.
 bool IsLayer(const Graph& graph, int32_t id) {
   const Node& node = graph.node(id);
-  const auto weight = std::find_if(
-      node.inputs.begin(), node.inputs.end(),
-      [&](ValueId input) { return graph.constant()[static_cast<size_t>(input.node)]; });
+  const auto weight = std::find_if(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+    return graph.constant()[static_cast<size_t>(input.node)];
+  });
   if (weight == node.inputs.end()) return false;
   const std::string_view op = node.op->name;
   if (op == "Add") return IsLayer(graph, node.inputs[weight == node.inputs.begin() ? 1 : 0].node);

@@ -23,8 +23,8 @@ enum class Sharing {
 };
 
 struct IndexSite {
-  std::vector<int32_t> nodes;    ///< inlined, ascending
-  std::vector<int32_t> shared;   ///< those of them, but the last, that something outside reads
+  std::vector<int32_t> nodes;   ///< inlined, ascending
+  std::vector<int32_t> shared;  ///< those of them, but the last, that something outside reads
   std::vector<IndexLeaf> leaves;
   Program program;          ///< one stage, with as many leaves
   bool has_square = false;  ///< the square of a sum is multiplied out: that can cancel

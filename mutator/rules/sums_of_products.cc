@@ -100,9 +100,9 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
     const auto inner = Translate(*subprogram, LastNode(*subprogram), kReadings[r]);
     if (!inner.has_value()) continue;
     for (size_t k = 0; k < ProposalsFor(*subprogram, *inner)->size(); ++k) {
-      matches.push_back({site->nodes,
-                         {{"derivation", static_cast<int64_t>(k)},
-                          {"reading", static_cast<int64_t>(r)}}});
+      matches.push_back(
+          {site->nodes,
+           {{"derivation", static_cast<int64_t>(k)}, {"reading", static_cast<int64_t>(r)}}});
     }
   }
   return matches;
@@ -131,7 +131,8 @@ Rule Make() {
   rule.after = "x*(w + a*b), x*(a*b), Conv(x, b*a), (x + y)*w, x.x - 2*x.c + c.c";
   rule.precondition =
       "linear operators read once, or layers that others read, too; at most 8 factors an operand; "
-      "predicted to be faster; weights at most 1.5 times or 64 MiB more; squares of sums not before "
+      "predicted to be faster; weights at most 1.5 times or 64 MiB more; squares of sums not "
+      "before "
       "roots, quotients and comparisons";
   rule.loses_when = "the merged weights are slower to read than predicted";
   rule.match = &FindMatches;
