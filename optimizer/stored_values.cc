@@ -13,7 +13,7 @@ namespace {
 
 bool IsStoredWeight(const Node& node) {
   return IsConstant(node) && !SymbolName(node).empty() && node.outputs[0].dtype == DType::kF32 &&
-         node.outputs[0].shape.size() > 1;
+         !node.outputs[0].shape.empty();
 }
 
 /// A copy in which weights that `chosen` names are literals; `copied` gets the new number of every
@@ -43,6 +43,14 @@ absl::StatusOr<Graph> WithLiterals(const Graph& graph,
   return builder.Build();
 }
 
+/// Adds the constants that a weight expression reads.
+void AddConstants(const Graph& graph, ValueId value, std::set<int32_t>& found) {
+  const Node& node = graph.node(value.node);
+  if (!graph.constant()[static_cast<size_t>(value.node)]) return;
+  if (IsConstant(node)) found.insert(value.node);
+  for (const ValueId input : node.inputs) AddConstants(graph, input, found);
+}
+
 /// Constants that operators in matches of rules that read values have for operands.
 std::set<int32_t> UsefulConstants(const Graph& graph, const std::set<std::string>& disabled) {
   std::set<int32_t> useful;
@@ -51,9 +59,7 @@ std::set<int32_t> UsefulConstants(const Graph& graph, const std::set<std::string
     for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
       for (const Match& match : rule->match(graph, id)) {
         for (int32_t matched : match.nodes) {
-          for (ValueId operand : graph.node(matched).inputs) {
-            if (IsConstant(graph.node(operand.node))) useful.insert(operand.node);
-          }
+          for (ValueId operand : graph.node(matched).inputs) AddConstants(graph, operand, useful);
         }
       }
     }

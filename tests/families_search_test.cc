@@ -84,6 +84,7 @@ std::optional<Machine> MachineFor(std::string_view rule) {
       {"shift_through_conv", Machine::kLaunches},
       {"skip_zero_blocks", Machine::kArithmetic},
       {"skip_zero_channels", Machine::kArithmetic},
+      {"skip_zeros", Machine::kArithmetic},
       {"slice_into_conv", Machine::kArithmetic},
       {"space_to_batch", Machine::kWideBatches},
       {"space_to_batch_halo", Machine::kWideBatches},

@@ -223,6 +223,16 @@ std::vector<FamilyExample> ProductExamples() {
   %3 = Conv(%1, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
   return "y0" = %3
 )"},
+      {"ZerosBetweenLayers", "skip_zeros", R"(
+  %0 = Input() {name = "x", shape = [1, 6, 12]}
+  %1 = Constant() {symbol = "w", value = f32[12,8]{W96}}
+  %2 = MatMul(%0, %1)
+  %3 = Pad(%2) {pads = [0, 0, 4, 0, 0, 4]}
+  %4 = Relu(%3)
+  %5 = Constant() {symbol = "v", value = f32[16,12]{W192}}
+  %6 = MatMul(%4, %5)
+  return "y0" = %6
+)"},
       {"SliceIntoConv", "slice_into_conv", R"(
   %0 = Input() {name = "x", shape = [1, 4, 12, 12]}
   %1 = Constant() {symbol = "w", value = f32[6,4,3,3]{W216}}

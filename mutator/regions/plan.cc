@@ -5,6 +5,7 @@
 
 #include "graph/grid.h"
 #include "graph/rewrite.h"
+#include "mutator/regions/zeros.h"
 
 namespace mendel {
 namespace {
@@ -17,14 +18,15 @@ Positions Ascending(const Positions& positions) {
 /// Backwards over the whole graph.
 class Planner {
  public:
-  Planner(const Graph& graph, bool repeats)
-      : graph_(graph), repeats_(repeats), constant_(ConstantExpressions(graph)) {
-    const auto classes = repeats ? RepeatedElements(graph)
-                                 : std::vector<std::vector<ValueClasses>>(graph.nodes().size());
+  Planner(const Graph& graph, Known known)
+      : graph_(graph), repeats_(known == Known::kRepeats), constant_(ConstantExpressions(graph)) {
+    if (known == Known::kZeros) zeros_ = ZeroElements(graph);
+    const auto classes = repeats_ ? RepeatedElements(graph)
+                                  : std::vector<std::vector<ValueClasses>>(graph.nodes().size());
     for (size_t i = 0; i < graph.nodes().size(); ++i) {
       auto& values = plan_.values.emplace_back(graph.nodes()[i].outputs.size());
       for (size_t k = 0; k < values.size(); ++k) {
-        if (repeats) values[k].classes = classes[i][k];
+        if (repeats_) values[k].classes = classes[i][k];
         values[k].classes.resize(graph.nodes()[i].outputs[k].shape.size());
       }
     }
@@ -109,7 +111,33 @@ class Planner {
     }
     auto part = restrict(firsts);
     if (part.has_value() && repeats_ && part->moved < 0) Collapse(node, types, *part);
+    if (part.has_value() && !zeros_.empty() && part->moved < 0) LeaveOutZeros(node, types, *part);
     return part;
+  }
+
+  /// Sums of products run over positions at which no operand is zero, and over one at least.
+  void LeaveOutZeros(const Node& node, const std::vector<TensorType>& types,
+                     GridRestriction& part) {
+    for (const SumAxes& sum : SumsOf(graph_, node)) {
+      const auto [first, first_axis] = sum[0];
+      const int64_t extent = types[first].shape[first_axis];
+      std::vector<bool> zero(static_cast<size_t>(extent), false);
+      bool whole = true;
+      for (const auto& [k, axis] : sum) {
+        whole = whole && part.inputs[k][axis].IsWhole(extent);
+        const ValueId input = node.inputs[k];
+        const AxisZeros& zeros =
+            zeros_[static_cast<size_t>(input.node)][static_cast<size_t>(input.output)][axis];
+        for (size_t p = 0; p < zeros.size(); ++p) zero[p] = zero[p] || zeros[p];
+      }
+      std::vector<int64_t> live;
+      for (int64_t p = 0; p < extent; ++p) {
+        if (!zero[static_cast<size_t>(p)]) live.push_back(p);
+      }
+      if (live.empty()) live.push_back(0);
+      if (!whole || static_cast<int64_t>(live.size()) == extent) continue;
+      for (const auto& [k, axis] : sum) part.inputs[k][axis] = Positions::List(live);
+    }
   }
 
   /// Operands that are the same along an axis are broadcast, where the operator can; means and
@@ -212,11 +240,12 @@ class Planner {
   const Graph& graph_;
   bool repeats_;
   std::vector<bool> constant_;
+  std::vector<std::vector<ValueZeros>> zeros_;  ///< of Known::kZeros
   RegionPlan plan_;
 };
 
 }  // namespace
 
-RegionPlan PlanRegions(const Graph& graph, bool repeats) { return Planner(graph, repeats).Run(); }
+RegionPlan PlanRegions(const Graph& graph, Known known) { return Planner(graph, known).Run(); }
 
 }  // namespace mendel

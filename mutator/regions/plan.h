@@ -29,8 +29,14 @@ struct RegionPlan {
   std::vector<bool> changed;
 };
 
-/// `repeats`: equal elements are computed once.
-RegionPlan PlanRegions(const Graph& graph, bool repeats);
+/// The knowledge of elements that a plan uses.
+enum class Known {
+  kNothing,
+  kRepeats,  ///< equal elements are computed once
+  kZeros,    ///< sums of products leave out positions at which an operand is zero
+};
+
+RegionPlan PlanRegions(const Graph& graph, Known known);
 
 /// The program of the plan: the same inputs and outputs.
 absl::StatusOr<Graph> BuildPlan(const Graph& graph, const RegionPlan& plan);

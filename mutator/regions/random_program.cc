@@ -48,6 +48,20 @@ ValueId Repeated(Emitter& e, Rng& rng, const std::string& name, const TensorType
                {"nearest_mode", std::string("floor")}});
 }
 
+/// The constant as a literal that is zero at some positions of an axis.
+ValueId Pruned(Emitter& e, Rng& rng, const Tensor& tensor) {
+  std::vector<double> values = tensor.ToDoubles();
+  const Shape& shape = tensor.shape();
+  const size_t axis = rng.Below(shape.size());
+  std::vector<bool> zero;
+  for (int64_t p = 0; p < shape[axis]; ++p) zero.push_back(rng.Flip());
+  const int64_t stride = RowMajorStrides(shape)[axis];
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (zero[static_cast<size_t>(static_cast<int64_t>(i) / stride % shape[axis])]) values[i] = 0;
+  }
+  return e.Constant(Tensor::FromDoubles({tensor.dtype(), shape}, values));
+}
+
 /// A crop with steps, a flip, or a gather of constants.
 ValueId Cropped(Emitter& e, Rng& rng, ValueId x) {
   const Shape shape = e.shape(x);
@@ -83,6 +97,12 @@ Graph RandomRegionsProgram(Rng& rng) {
           std::find(inner.inputs().begin(), inner.inputs().end(), static_cast<int32_t>(i));
       values.resize(std::max(values.size(), i + 1));
       values[i] = inputs[static_cast<size_t>(at - inner.inputs().begin())];
+      continue;
+    }
+    if (IsConstant(node) && IsFloat(node.outputs[0].dtype) && !node.outputs[0].shape.empty() &&
+        rng.Flip(0.3)) {
+      values.resize(std::max(values.size(), i + 1));
+      values[i] = Pruned(e, rng, ConstantValue(node));
       continue;
     }
     std::vector<ValueId> operands;

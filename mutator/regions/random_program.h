@@ -9,8 +9,8 @@
 
 namespace mendel {
 
-/// A small random program whose inputs are repeated or padded and whose outputs are cropped,
-/// flipped, gathered or averaged.
+/// A small random program whose inputs are repeated or padded, whose constants may be zero along an
+/// axis, and whose outputs are cropped, flipped, gathered or averaged.
 Graph RandomRegionsProgram(Rng& rng);
 
 /// Programs of one test: 400, or the number in environment variable MENDEL_REGION_PROGRAMS.

@@ -69,7 +69,7 @@ std::vector<std::vector<bool>> Shown(const Graph& graph, size_t k, Rng& rng) {
 }
 
 void CountNeeded(const Graph& graph, Rng& rng, Tally& tally) {
-  const RegionPlan plan = PlanRegions(graph, false);
+  const RegionPlan plan = PlanRegions(graph, Known::kNothing);
   for (size_t k = 0; k < graph.inputs().size(); ++k) {
     const ValuePlan& value = plan.values[static_cast<size_t>(graph.inputs()[k])][0];
     const std::vector<std::vector<bool>> matters = Shown(graph, k, rng);

@@ -14,7 +14,9 @@
 #include "mutator/regions/candidates.h"
 #include "mutator/regions/plan.h"
 #include "mutator/regions/random_program.h"
+#include "mutator/regions/select.h"
 #include "mutator/regions/split_parts.h"
+#include "mutator/regions/zeros.h"
 
 namespace mendel {
 namespace {
@@ -44,8 +46,8 @@ TEST(Regions, PlannedProgramsAreEqual) {
     Rng rng(seed);
     const Graph graph = RandomRegionsProgram(rng);
     SCOPED_TRACE(Cat("seed ", seed));
-    for (const bool repeats : {false, true}) {
-      const auto built = BuildPlan(graph, PlanRegions(graph, repeats));
+    for (const Known known : {Known::kNothing, Known::kRepeats, Known::kZeros}) {
+      const auto built = BuildPlan(graph, PlanRegions(graph, known));
       if (absl::IsFailedPrecondition(built.status())) continue;  // only padding is read
       ASSERT_TRUE(built.ok()) << built.status() << "\n" << PrintGraph(graph);
       ExpectEqual(graph, *built, rng);
@@ -61,12 +63,100 @@ TEST(Regions, PlannedProgramsAreEqual) {
   EXPECT_GT(smaller, 100);
 }
 
+/// `graph` with every float value as an output, and those values.
+Graph WithAllValues(const Graph& graph, std::vector<ValueId>& values) {
+  Emitter e("all");
+  std::vector<ValueId> copies;
+  const std::vector<ValueId> inputs = e.InputsOf(graph);
+  size_t next = 0;
+  for (const Node& node : graph.nodes()) {
+    std::vector<ValueId> operands;
+    for (ValueId value : node.inputs) operands.push_back(copies[static_cast<size_t>(value.node)]);
+    copies.push_back(IsInput(node) ? inputs[next++] : CopyNode(e, node, operands)[0]);
+    if (!IsFloat(node.outputs[0].dtype)) continue;
+    values.push_back({static_cast<int32_t>(copies.size()) - 1, 0});
+    e.Output(Cat("v", values.size()), copies.back());
+  }
+  return *e.Finish();
+}
+
+/// Positions along `axis` at which the value is zero in every run.
+std::vector<bool> ZeroSlices(const std::vector<std::vector<HostValue>>& runs, size_t output,
+                             size_t axis) {
+  const Shape& shape = runs[0][output].type.shape;
+  const int64_t stride = RowMajorStrides(shape)[axis];
+  std::vector<bool> zero(static_cast<size_t>(shape[axis]), true);
+  for (const auto& run : runs) {
+    for (int64_t i = 0; i < NumElements(run[output].type); ++i) {
+      if (std::isnan(run[output].At(i))) continue;  // zero times an infinite maximum of nothing
+      if (run[output].At(i) != 0) zero[static_cast<size_t>(i / stride % shape[axis])] = false;
+    }
+  }
+  return zero;
+}
+
+TEST(Regions, KnownZerosAreZeroAndFound) {
+  int64_t zero = 0, found = 0;
+  for (uint64_t seed = 1; seed <= RegionPrograms() && !testing::Test::HasFailure(); ++seed) {
+    Rng rng(seed);
+    const Graph graph = RandomRegionsProgram(rng);
+    std::vector<ValueId> values;
+    const Graph all = WithAllValues(graph, values);
+    std::vector<std::vector<HostValue>> runs;
+    for (int k = 0; k < 6; ++k) runs.push_back(*Evaluate(all, RandomInputs(rng, all)));
+    const auto zeros = ZeroElements(graph);
+    for (size_t k = 0; k < values.size(); ++k) {
+      const ValueZeros& known = zeros[static_cast<size_t>(values[k].node)][0];
+      if (NumElements(graph.type(values[k])) == 0) continue;
+      for (size_t axis = 0; axis < known.size(); ++axis) {
+        const std::vector<bool> seen = ZeroSlices(runs, k, axis);
+        for (size_t p = 0; p < seen.size(); ++p) {
+          const bool claimed = !known[axis].empty() && known[axis][p];
+          ASSERT_TRUE(!claimed || seen[p]) << "seed " << seed << ", value " << values[k].node
+                                           << ", position " << p << " of axis " << axis << "\n"
+                                           << PrintGraph(graph);
+          zero += seen[p] ? 1 : 0;
+          found += claimed ? 1 : 0;
+          if (std::getenv("MENDEL_SHOW_MISSED") != nullptr && seen[p] && !claimed)
+            std::printf("seed %d value %d axis %zu position %zu %s\n", static_cast<int>(seed),
+                        values[k].node, axis, p,
+                        std::string(graph.node(values[k].node).op->name).c_str());
+        }
+      }
+    }
+  }
+  std::printf("[ %lld of %lld zero slices are known ]\n", static_cast<long long>(found),
+              static_cast<long long>(zero));
+  EXPECT_GT(found, 1000);
+}
+
+TEST(Regions, PrunedChannelsShrinkBothLayers) {
+  Emitter e("pruned");
+  const auto literal = [&](Shape shape, int64_t axis) {
+    const TensorType type{DType::kF32, shape};
+    std::vector<double> values;
+    for (int64_t i = 0; i < NumElements(type); ++i)
+      values.push_back(i / RowMajorStrides(shape)[static_cast<size_t>(axis)] % 8 < 5
+                           ? 0.0
+                           : static_cast<double>(i + 1));
+    return e.Constant(Tensor::FromDoubles(type, values));
+  };
+  const ValueId x = e.Input("x", {DType::kF32, {2, 3, 4}});
+  const ValueId y = e.Op("Relu", {e.Add(e.MatMul(x, literal({4, 8}, 1)), literal({8}, 0))});
+  e.Output("y", e.MatMul(y, e.Constant(Tensor::Filled({DType::kF32, {8, 4}}, 2), "w")));
+  const auto graph = e.Finish();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto built = BuildPlan(*graph, PlanRegions(*graph, Known::kZeros));
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_NEAR(RunTimeFlops(*built) / RunTimeFlops(*graph), 3.0 / 8, 0.05) << PrintGraph(*built);
+}
+
 TEST(Regions, WhatIsNotNeededDoesNotMatter) {
   int64_t changed = 0;
   for (uint64_t seed = 1; seed <= RegionPrograms() && !testing::Test::HasFailure(); ++seed) {
     Rng rng(seed);
     const Graph graph = RandomRegionsProgram(rng);
-    const RegionPlan plan = PlanRegions(graph, false);
+    const RegionPlan plan = PlanRegions(graph, Known::kNothing);
     const std::vector<HostValue> inputs = RandomInputs(rng, graph);
     std::vector<HostValue> others = inputs;
     for (size_t k = 0; k < inputs.size(); ++k) {
@@ -150,7 +240,7 @@ TEST(Regions, EqualTapsOfAKernelStay) {
   return "y" = %3
 })");
   ASSERT_TRUE(graph.ok()) << graph.status();
-  const auto built = BuildPlan(*graph, PlanRegions(*graph, true));
+  const auto built = BuildPlan(*graph, PlanRegions(*graph, Known::kRepeats));
   ASSERT_TRUE(built.ok()) << built.status();
   Rng rng(1);
   ExpectEqual(*graph, *built, rng);
@@ -168,7 +258,7 @@ TEST(Regions, ACropReachesTheInputOfAChain) {
   e.Output("y", e.Slice(e.Slice(x, 2, 30, 32), 3, 30, 32));
   const auto graph = e.Finish();
   ASSERT_TRUE(graph.ok()) << graph.status();
-  const RegionPlan plan = PlanRegions(*graph, false);
+  const RegionPlan plan = PlanRegions(*graph, Known::kNothing);
   const Grid& needed = plan.values[0][0].needed;
   EXPECT_EQ(needed[2], Positions::Range(20, 22)) << PositionsString(needed[2]);
   EXPECT_EQ(needed[3], Positions::Range(20, 22)) << PositionsString(needed[3]);

@@ -16,9 +16,11 @@
 namespace mendel::rules::compute_needed {
 namespace {
 
-std::vector<bool> Changed(const Graph& graph) { return PlanRegions(graph, false).changed; }
+std::vector<bool> Changed(const Graph& graph) {
+  return PlanRegions(graph, Known::kNothing).changed;
+}
 absl::StatusOr<Graph> Derive(const Graph& graph) {
-  return BuildPlan(graph, PlanRegions(graph, false));
+  return BuildPlan(graph, PlanRegions(graph, Known::kNothing));
 }
 constexpr Derivation kDerivation = {&Changed, &Derive};
 

@@ -25,7 +25,7 @@ std::vector<bool> Changed(const Graph& graph) {
   std::vector<bool> changed(graph.nodes().size(), false);
   const auto split = SplitRepeatedParts(graph, true);
   if (!split.ok()) return changed;
-  const std::vector<bool> nodes = PlanRegions(*split, true).changed;
+  const std::vector<bool> nodes = PlanRegions(*split, Known::kRepeats).changed;
   std::vector<size_t> several;  // nodes of several outputs, in order
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     if (graph.nodes()[i].outputs.size() > 1) several.push_back(i);
@@ -49,8 +49,8 @@ std::vector<bool> Changed(const Graph& graph) {
 
 absl::StatusOr<Graph> Derive(const Graph& graph) {
   MENDEL_ASSIGN_OR_RETURN(const Graph split, SplitRepeatedParts(graph, false));
-  MENDEL_ASSIGN_OR_RETURN(Graph once, BuildPlan(split, PlanRegions(split, true)));
-  const auto needed = BuildPlan(graph, PlanRegions(graph, false));
+  MENDEL_ASSIGN_OR_RETURN(Graph once, BuildPlan(split, PlanRegions(split, Known::kRepeats)));
+  const auto needed = BuildPlan(graph, PlanRegions(graph, Known::kNothing));
   if (needed.ok() && WorkOf(once) > kMoreThanNeeded * WorkOf(*needed))
     return absl::FailedPreconditionError("nothing repeats");
   return once;

@@ -68,7 +68,7 @@ std::shared_ptr<const Proposals> ProposalsFor(const Graph& subprogram, const Ind
   return remembered->emplace(key, result).first->second;
 }
 
-/// How far a site is read.
+/// The extent to which a site is read.
 struct Reading {
   Expansion expansion;
   Sharing sharing;
