@@ -17,7 +17,7 @@ using AxisZeros = std::vector<bool>;
 using ValueZeros = std::vector<AxisZeros>;
 
 /// Forwards over the whole graph: [node][output]. Stored weights count as not zero, literals as
-/// what they are. Inputs are finite.
+/// what they are. Holds where what meets a zero is finite.
 std::vector<std::vector<ValueZeros>> ZeroElements(const Graph& graph);
 
 /// Axes of operands (input, axis) over which one sum runs: their extents are equal, and a position
