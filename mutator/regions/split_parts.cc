@@ -136,15 +136,18 @@ class Splitter {
     return false;
   }
 
-  /// The operands in groups: one for those that repeat no more than the whole, one for each other.
+  /// The operands in groups: one for those that repeat no more than the whole, one for all weights,
+  /// whose term is computed when a plan is loaded, and one for each other.
   bool SplitAt(int32_t id, const LinearOfConcat& match) {
     const Node& node = graph_.node(id);
     const ValueId whole{match.concat, 0};
     const Node& concat = graph_.node(match.concat);
     const int64_t axis = concat.attrs.Int("axis");
-    std::vector<std::vector<size_t>> groups(1);
+    std::vector<std::vector<size_t>> groups(2);
     for (size_t k = 0; k < concat.inputs.size(); ++k) {
-      if (RepeatsMore(concat.inputs[k], whole, axis)) {
+      if (constant_[static_cast<size_t>(concat.inputs[k].node)]) {
+        groups[1].push_back(k);
+      } else if (RepeatsMore(concat.inputs[k], whole, axis)) {
         groups.push_back({k});
       } else {
         groups[0].push_back(k);

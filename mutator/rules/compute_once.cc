@@ -30,7 +30,7 @@ std::vector<bool> Changed(const Graph& graph) {
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     if (graph.nodes()[i].outputs.size() > 1) several.push_back(i);
   }
-  std::vector<bool> stays = ConstantExpressions(graph);
+  std::vector<bool> stays(graph.nodes().size(), false);
   size_t next = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = split->nodes()[i];
@@ -38,12 +38,12 @@ std::vector<bool> Changed(const Graph& graph) {
       continue;
     const size_t own =
         node.outputs.size() == 1 ? static_cast<size_t>(std::stol(node.name)) : several[next++];
+    changed[own] = changed[own] || nodes[i] || stays[own];  // several nodes stand for one
     stays[own] = true;
-    changed[own] = changed[own] || nodes[i];
   }
   // A Concat whose operands are read apart is gone.
   for (size_t i = 0; i < graph.nodes().size(); ++i)
-    changed[i] = changed[i] || (!stays[i] && !IsInput(graph.nodes()[i]));
+    changed[i] = changed[i] || (!stays[i] && !graph.constant()[i] && !IsInput(graph.nodes()[i]));
   return changed;
 }
 
