@@ -1,46 +1,35 @@
-// Elementwise operators are computed in the layout of their operands, without the Transposes around
-// them.
+// Elementwise operators, operators along axes and reductions are computed in the layout of their
+// operands, without the Transposes around them.
 //
 //   before  Transpose(f(Transpose(x, p), Transpose(y, p), w), p^-1)    channels-last exports
 //   after   f(x, y, Transpose(w, p^-1))
+//   before  ReduceMean(Transpose(x, p)){axes}
+//   after   ReduceMean(x){p of axes}
 //
-// Exact: f computes every position by itself. All connected elementwise operators change together.
-// What is read or given in the old layout is transposed there; only mutants that transpose fewer
-// elements are offered.
+// Exact: f computes every position, or every line along its axes, by itself. All connected
+// operators change together. What is read or given in the old layout is transposed there; only
+// mutants that transpose fewer elements are offered.
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "base/status.h"
 #include "graph/emitter.h"
 #include "graph/rewrite.h"
+#include "mutator/any_layout.h"
+#include "mutator/matches_by_last_node.h"
 #include "mutator/parallel.h"
+#include "mutator/regions/candidates.h"
 #include "mutator/rule.h"
 #include "mutator/sample.h"
 
 namespace mendel::rules::transposes_across {
 namespace {
 
-constexpr size_t kMostNodes = 128;
-
-bool IsPositionwise(std::string_view op) {
-  static const auto* ops = new std::set<std::string_view>{
-      "Abs",         "Add",       "Celu",      "Clip",    "Div",      "Elu",  "Erf", "Exp", "Gelu",
-      "HardSigmoid", "HardSwish", "LeakyRelu", "Max",     "Min",      "Mish", "Mul", "Neg", "PRelu",
-      "Pow",         "Relu",      "Selu",      "Sigmoid", "Softplus", "Sqrt", "Sub", "Tanh"};
-  return ops->count(op) > 0;
-}
-
-/// An elementwise operator whose operands are weights or have the shape of the result.
-bool IsMember(const Graph& graph, int32_t id) {
-  const Node& node = graph.node(id);
-  if (!IsPositionwise(node.op->name) || node.outputs.size() != 1 || IsWeight(graph, {id, 0}))
-    return false;
-  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-    return IsWeight(graph, input) || graph.type(input).shape == node.outputs[0].shape;
-  });
-}
+constexpr size_t kMostNodes = 128;      // of a site
+constexpr size_t kMostTogether = 1024;  // of all sites and what lies between them
 
 /// All members that are connected with `node`, ascending; empty when there are too many.
 std::vector<int32_t> Component(const Graph& graph, int32_t node) {
@@ -49,10 +38,14 @@ std::vector<int32_t> Component(const Graph& graph, int32_t node) {
   while (!open.empty() && members.size() <= kMostNodes) {
     const int32_t id = open.back();
     open.pop_back();
-    std::vector<int32_t> neighbors = graph.users(id);
-    for (const ValueId input : graph.node(id).inputs) neighbors.push_back(input.node);
+    std::vector<int32_t> neighbors;
+    if (!EndsLayout(graph.node(id))) neighbors = graph.users(id);
+    for (const ValueId input : graph.node(id).inputs) {
+      if (!EndsLayout(graph.node(input.node))) neighbors.push_back(input.node);
+    }
     for (const int32_t neighbor : neighbors) {
-      if (IsMember(graph, neighbor) && members.insert(neighbor).second) open.push_back(neighbor);
+      if (WorksInAnyLayout(graph, neighbor) && members.insert(neighbor).second)
+        open.push_back(neighbor);
     }
   }
   if (members.size() > kMostNodes) return {};
@@ -85,20 +78,26 @@ Site SiteOf(const Graph& graph, const std::vector<int32_t>& members, const Ints&
   const Ints inverse = InverseOf(perm);
   std::set<ValueId> given;
   for (const int32_t id : members) {
-    const double elements = static_cast<double>(NumElements(graph.node(id).outputs[0]));
-    bool read = graph.IsOutput(id);
-    for (const int32_t user : graph.users(id)) {
-      if (inside.count(user) > 0) continue;
-      if (IsTranspose(graph, user, inverse)) {
-        if (site.behind.insert(user).second) site.gain += elements;
-      } else {
-        read = true;
+    const double computed = static_cast<double>(NumElements(graph.node(id).outputs[0]));
+    if (EndsLayout(graph.node(id))) {
+      const Ints order = KeptOrder(graph.node(id), perm);
+      if (!std::is_sorted(order.begin(), order.end())) site.gain -= computed;
+    } else {
+      bool read = graph.IsOutput(id);
+      for (const int32_t user : graph.users(id)) {
+        if (inside.count(user) > 0) continue;
+        if (IsTranspose(graph, user, inverse)) {
+          if (site.behind.insert(user).second) site.gain += computed;
+        } else {
+          read = true;
+        }
       }
+      if (read) site.gain -= computed;
     }
-    if (read) site.gain -= elements;
     for (const ValueId input : graph.node(id).inputs) {
       if (IsWeight(graph, input) || inside.count(input.node) > 0 || !given.insert(input).second)
         continue;
+      const double elements = static_cast<double>(NumElements(graph.type(input)));
       if (!IsTranspose(graph, input.node, perm)) {
         site.gain -= elements;
         continue;
@@ -122,6 +121,7 @@ std::optional<Site> SiteEndingAt(const Graph& graph, const std::vector<int32_t>&
       if (graph.node(input.node).op->name == "Transpose" && !IsWeight(graph, input))
         perms.insert(graph.node(input.node).attrs.IntList("perm"));
     }
+    if (EndsLayout(graph.node(id))) continue;
     for (const int32_t user : graph.users(id)) {
       if (graph.node(user).op->name == "Transpose")
         perms.insert(InverseOf(graph.node(user).attrs.IntList("perm")));
@@ -135,11 +135,13 @@ std::optional<Site> SiteEndingAt(const Graph& graph, const std::vector<int32_t>&
   return best;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+/// The nodes of the site that ends with `node`; none where no site does.
+std::vector<int32_t> NodesOfSite(const Graph& graph, int32_t node) {
   // The last of all nodes of a site: a member, or a Transpose behind one.
   int32_t member = node;
   if (graph.node(node).op->name == "Transpose") member = graph.node(node).inputs[0].node;
-  if (!IsMember(graph, member)) return {};
+  if (!WorksInAnyLayout(graph, member) || (member != node && EndsLayout(graph.node(member))))
+    return {};
   const std::vector<int32_t> members = Component(graph, member);
   if (members.empty()) return {};
   const std::optional<Site> site = SiteEndingAt(graph, members);
@@ -149,7 +151,35 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   nodes.insert(nodes.end(), site->behind.begin(), site->behind.end());
   std::sort(nodes.begin(), nodes.end());
   if (nodes.back() != node || !MakeSubprogram(graph, nodes).ok()) return {};
-  return {{nodes, {}}};
+  return nodes;
+}
+
+/// Every site, and all sites at once with biases taken in: in one layout everywhere a backend may
+/// gain where each step alone makes it convert.
+MatchesByLastNode AllMatches(const Graph& graph) {
+  MatchesByLastNode matches;
+  std::vector<int32_t> all;
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    const std::vector<int32_t> nodes = NodesOfSite(graph, node);
+    if (nodes.empty()) continue;
+    matches[node].push_back({nodes, {{"all", 0}}});
+    all.insert(all.end(), nodes.begin(), nodes.end());
+    for (const int32_t id : nodes) {  // layers that may take a constant in
+      for (const ValueId input : graph.node(id).inputs) {
+        if (graph.node(input.node).op->name == "Conv" && graph.OnlyUser(input.node) >= 0)
+          all.push_back(input.node);
+      }
+    }
+  }
+  if (matches.size() < 2) return matches;
+  const std::vector<int32_t> hull = ConvexHull(graph, all);
+  if (hull.size() <= kMostTogether && MakeSubprogram(graph, hull).ok())
+    matches[hull.back()].push_back({hull, {{"all", 1}}});
+  return matches;
+}
+
+std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+  return MatchesEndingAt(graph, node, &AllMatches);
 }
 
 /// A weight in the layout of the operands, broadcast as before.
@@ -161,10 +191,10 @@ ValueId TransposedWeight(Emitter& e, const Graph& graph, ValueId weight, const I
   return e.Transpose(e.Reshape(value, shape), inverse);
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> ApplyToSite(const Graph& subprogram) {
   std::vector<int32_t> members;
   for (int32_t id = 0; id < static_cast<int32_t>(subprogram.nodes().size()); ++id) {
-    if (IsMember(subprogram, id)) members.push_back(id);
+    if (WorksInAnyLayout(subprogram, id)) members.push_back(id);
   }
   const std::optional<Site> site = SiteEndingAt(subprogram, members);
   if (!site.has_value()) return absl::FailedPreconditionError("no Transposes to gain");
@@ -189,7 +219,12 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
                              ? TransposedWeight(e, subprogram, input, inverse)
                              : operand(input));
     }
-    moved[{id, 0}] = e.Op(node.op->name, operands, node.attrs, node.name);
+    ValueId made = e.Op(node.op->name, operands, MovedAttributes(node, site->perm), node.name);
+    if (EndsLayout(node)) {
+      const Ints order = KeptOrder(node, site->perm);
+      if (!std::is_sorted(order.begin(), order.end())) made = e.Transpose(made, order);
+    }
+    moved[{id, 0}] = made;
   }
   for (const GraphOutput& output : subprogram.outputs()) {
     const int32_t id = output.value.node;
@@ -199,11 +234,50 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
       e.Output(
           output.name,
           e.Transpose(OperandOf(e, subprogram, subprogram.node(id).inputs[0], inputs), site->perm));
+    } else if (EndsLayout(subprogram.node(id))) {
+      e.Output(output.name, moved.at(output.value));
     } else {
       e.Output(output.name, e.Transpose(moved.at(output.value), site->perm));
     }
   }
   return e.Finish();
+}
+
+/// `graph` with constants added behind convolutions as their biases.
+absl::StatusOr<Graph> WithBiases(Graph graph) {
+  const Rule* rule = FindRule("constants_into_conv");
+  for (int32_t node = 0; rule != nullptr && node < static_cast<int32_t>(graph.nodes().size());) {
+    const std::vector<Match> matches = rule->match(graph, node);
+    if (matches.empty()) {
+      ++node;
+      continue;
+    }
+    MENDEL_ASSIGN_OR_RETURN(const Mutant mutant, MakeMutant(graph, *rule, matches[0]));
+    MENDEL_ASSIGN_OR_RETURN(graph, Replace(graph, mutant.place, mutant.mutant));
+    node = 0;
+  }
+  return graph;
+}
+
+/// One site after the other, until there is none; then biases, which the Transposes kept away.
+absl::StatusOr<Graph> ApplyToAll(Graph graph) {
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size());) {
+    const std::vector<int32_t> nodes = NodesOfSite(graph, node);
+    if (nodes.empty()) {
+      ++node;
+      continue;
+    }
+    MENDEL_ASSIGN_OR_RETURN(const Subprogram place, MakeSubprogram(graph, nodes));
+    MENDEL_ASSIGN_OR_RETURN(const Graph site, Extract(graph, place));
+    MENDEL_ASSIGN_OR_RETURN(const Graph moved, ApplyToSite(site));
+    MENDEL_ASSIGN_OR_RETURN(graph, Replace(graph, place, moved));
+    node = 0;
+  }
+  return WithBiases(std::move(graph));
+}
+
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
+  return match.choices.at("all") == 1 ? ApplyToAll(subprogram) : ApplyToSite(subprogram);
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {
@@ -216,8 +290,25 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   y = e.Op("Relu", {y});
   if (rng.Flip()) y = e.Add(y, rng.Flip() ? t : e.Transpose(e.Input("r", e.type(x)), last));
   if (rng.Flip()) y = e.Mul(y, e.Constant(Tensor::Scalar(DType::kF32, 0.75)));
-  if (rng.Flip()) e.Output("read", e.Op("ReduceSum", {y}, {{"axes", Ints{0, 1, 2}}}));
-  e.Output("y", e.Op("Softplus", {e.Transpose(y, first)}));
+  if (rng.Flip()) y = e.Op("Softmax", {y}, {{"axis", rng.Between(0, 3)}});
+  if (rng.Flip()) {
+    const ValueId mean = e.Op("ReduceMean", {y}, {{"axes", Ints{1, 2}}, {"keepdims", int64_t{1}}});
+    y = rng.Flip() ? e.Mul(y, mean) : e.Op("Sub", {y, mean});
+  }
+  if (rng.Flip()) y = e.Concat({y, rng.Flip() ? t : y}, rng.Between(0, 3));
+  if (rng.Flip()) {
+    const Ints kept[] = {{0, 1, 2}, {1, 2}, {0, 3}, {2}};
+    e.Output("read",
+             e.Op("ReduceSum", {y}, {{"axes", kept[rng.Below(4)]}, {"keepdims", int64_t{0}}}));
+  }
+  y = e.Transpose(y, first);
+  if (rng.Flip()) {  // a second site behind a layer
+    const int64_t channels = e.shape(y)[1];
+    y = e.Op("Conv", {y, SampleWeight(e, rng, {2, channels, 1, 1}, "w")},
+             WindowAttributes(2, 1, 1, 0));
+    y = e.Transpose(e.Op("Relu", {e.Transpose(y, last)}), first);
+  }
+  e.Output("y", e.Op("Softplus", {y}));
   return e.Finish();
 }
 
@@ -225,9 +316,12 @@ Rule Make() {
   Rule rule;
   rule.name = "transposes_across";
   rule.family = "views";
-  rule.before = "Transpose(f(Transpose(x, p), Transpose(y, p), w), p^-1)";
-  rule.after = "f(x, y, Transpose(w, p^-1))";
-  rule.precondition = "f elementwise, operands of one shape or weights; fewer elements transposed";
+  rule.before = "Transpose(f(Transpose(x, p), Transpose(y, p), w), p^-1), Reduce(Transpose(x, p))";
+  rule.after = "f(x, y, Transpose(w, p^-1)), Reduce(x)";
+  rule.precondition =
+      "f elementwise, a Concat or along an axis, on weights and operands of one rank; fewer "
+      "elements "
+      "transposed";
   rule.loses_when = "the backend's fast layout is that of the Transposes";
   rule.match = &FindMatches;
   rule.apply = &Apply;
