@@ -117,10 +117,15 @@ bool TakeWindow(Affine& form, int64_t extent, ConvWindow& window, Extents& exten
                             window.dilation * (taps - 1) + 1;
   const Range range = RangeOf(rest, extents);
   const int64_t low = std::max<int64_t>(0, CeilDiv(-range.high, step));
-  const int64_t high = std::min(positions - 1, FloorDiv(extent - 1 - range.low, step));
+  int64_t high = std::min(positions - 1, FloorDiv(extent - 1 - range.low, step));
   if (low > high) return false;
   window.pad_begin = low;
   window.pad_end = positions - 1 - high;
+  // Positions that no window reads stay where they do not add a window.
+  if (window.pad_end == 0) {
+    const int64_t inside = FloorDiv(extent - 1 - range.high, step);
+    high = std::max(high, std::min(inside, positions + window.stride - 2));
+  }
   extents.push_back(high - low + 1);
   window.z = static_cast<Iterator>(extents.size() - 1);
   form = rest + Affine::Of(window.z, step, step * low);
