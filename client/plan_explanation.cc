@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "client/format.h"
+#include "mutator/index/sites.h"
 #include "runtime/offline_device.h"
 
 namespace mendel {
@@ -133,6 +134,32 @@ void ReportCandidates(const plan::PlanInfo& info, Context& context) {
                                              {"wrong_share", candidate.wrong_share()},
                                              {"original_ms", candidate.original_ns() / 1e6},
                                              {"mutant_ms", candidate.mutant_ns() / 1e6}});
+  }
+}
+
+void ReportSites(const Graph& graph, Context& context) {
+  const auto name_of = [&](int32_t id) {
+    const Node& node = graph.node(id);
+    if (IsInput(node)) return InputName(node);
+    return node.name.empty() ? Cat(std::string(node.op->name), " ", id) : node.name;
+  };
+  const std::vector<SiteReport> sites = DescribeSites(graph);
+  context.Line(Cat(sites.size(), sites.size() == 1 ? " site" : " sites", " of sums of products:"));
+  context.facts()["sites"] = Json::array();
+  for (const SiteReport& site : sites) {
+    std::string line;
+    Json nodes = Json::array();
+    for (const int32_t id : site.nodes) {
+      line += Cat(line.empty() ? "" : ", ", name_of(id));
+      nodes.push_back(name_of(id));
+    }
+    context.Line(Cat("  ", line));
+    Json ends = Json::array();
+    for (const SiteEnd& end : site.ends) {
+      context.Line(Cat("    ends at ", name_of(end.value.node), ": ", end.reason));
+      ends.push_back({{"value", name_of(end.value.node)}, {"reason", end.reason}});
+    }
+    context.facts()["sites"].push_back({{"nodes", nodes}, {"ends", ends}});
   }
 }
 

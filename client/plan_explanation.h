@@ -13,6 +13,9 @@ void ReportExplanation(const Plan& plan, Context& context);
 /// Lists the candidates of the search: what became of each, and why.
 void ReportCandidates(const plan::PlanInfo& info, Context& context);
 
+/// Lists the sites of the model's sums of products, and the operators at which they end.
+void ReportSites(const Graph& graph, Context& context);
+
 }  // namespace mendel
 
 #endif  // MENDEL_CLIENT_PLAN_EXPLANATION_H_

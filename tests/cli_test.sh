@@ -76,6 +76,7 @@ expect 0 'kernel .*\.cu  cuda, channels last, corrects Patch corrected  sha256 [
 expect 0 'corrected by recompute .*: 32 of 256 elements of y' "$mendel" explain corrected.plan
 expect 0 '"shape":\[1,4,8,8\]' bash -c '"$0" explain corrected.plan --json | tr -d " \n"' "$mendel"
 expect 0 'wrote page.html' "$mendel" explain corrected.plan --html page.html
+expect 0 'ends at x: an input' "$mendel" explain corrected.plan --sites
 expect 0 '32 of 256 elements of y' grep -o 'Wrong without its correction: .*' page.html
 expect 1 '^$' grep -E '(src|href)=|url\(' page.html
 expect 0 'corrects Patch corrected' "$mendel" explain corrected.plan --emit-cuda cuda

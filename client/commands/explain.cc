@@ -33,6 +33,7 @@ struct Options {
   std::vector<std::string> shapes;
   bool steps = false;
   bool candidates = false;
+  bool sites = false;
   std::string cuda_folder;
   std::string html;
   bool channels_last = false;
@@ -168,6 +169,7 @@ absl::Status TimeSteps(const Plan& plan, const Options& options, Context& contex
 absl::Status ExplainPlan(const Plan& plan, const Options& options, Context& context) {
   ReportExplanation(plan, context);
   if (options.candidates) ReportCandidates(plan.info, context);
+  if (options.sites) ReportSites(plan.baseline, context);
   if (!options.cuda_folder.empty()) MENDEL_RETURN_IF_ERROR(EmitCuda(plan, options, context));
   if (options.html.empty() && !options.steps) return absl::OkStatus();
   absl::Status timed = absl::OkStatus();
@@ -208,6 +210,8 @@ Action Setup(CLI::App& app) {
   app.add_flag("--steps", options->steps, "Also time every step of baseline and plan");
   app.add_flag("--candidates", options->candidates,
                "Also list the candidates of the search: used, slower, refused and why");
+  app.add_flag("--sites", options->sites,
+               "Also list the sums of products of the model, and the operators at which they end");
   CLI::Option* emit = app.add_option("--emit-cuda", options->cuda_folder,
                                      "Write the CUDA text of the corrections into this folder");
   app.add_flag("--channels-last", options->channels_last,

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/work.h"
+#include "mutator/index/translate.h"
 
 namespace mendel {
 namespace {
@@ -52,6 +53,8 @@ std::optional<Affine> Roll(const std::vector<Affine>& pieces, Iterator step) {
 }
 
 }  // namespace
+
+bool HasTranslation(std::string_view op) { return FindReader(op) != nullptr; }
 
 Factor ExpressionReader::LeafFactor(const IndexLeaf& leaf, const Forms& at) {
   auto place = std::find(leaves.begin(), leaves.end(), leaf);

@@ -8,6 +8,7 @@
 #define MENDEL_MUTATOR_INDEX_TRANSLATE_H_
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
@@ -35,6 +36,9 @@ struct IndexSite {
 std::optional<IndexSite> TranslateSite(const Graph& graph, int32_t last, int max_nodes,
                                        Expansion expansion = Expansion::kViews,
                                        Sharing sharing = Sharing::kNone);
+
+/// True where an operator of this name can be part of a site.
+bool HasTranslation(std::string_view op);
 
 }  // namespace mendel
 
