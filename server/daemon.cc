@@ -142,6 +142,7 @@ class RealDaemon final : public Daemon {
     runner_.reset();
     http_.reset();
     page_listener_.reset();
+    page_.reset();
     rpc_.reset();
     log_.Log(LogLevel::kInfo, "drained");
   }
@@ -162,10 +163,10 @@ class RealDaemon final : public Daemon {
   absl::Status StartPage() {
     const PageAddress where = PageAddressOf(options_);
     if (where.address.empty()) return absl::OkStatus();
-    page_ = std::make_unique<WebPage>(*environment_, build_.version);
-    auto listener =
-        StartHttpListener(where.address, options_.max_http_connections,
-                          [this](const HttpRequest& request) { return page_->Answer(request); });
+    page_ = std::make_unique<WebPage>(*environment_, build_.version, runner_options_);
+    auto listener = StartHttpListener(
+        where.address, options_.max_http_connections,
+        [this](const HttpRequest& request) { return page_->Answer(request); }, true);
     if (!listener.ok() && where.must) return Annotate(listener.status(), "http-port");
     if (!listener.ok()) {
       log_.Log(LogLevel::kWarning, "no web page",
