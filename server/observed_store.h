@@ -14,7 +14,7 @@
 
 namespace mendel::server {
 
-/// Who hears of it.
+/// The receivers of the reports.
 struct Observers {
   Metrics& metrics;
   Logger& log;

@@ -21,7 +21,7 @@ using nlohmann::json;
 // Numbers of OTLP's enumerations.
 constexpr int kInternal = 1, kServer = 2, kError = 2;
 
-/// So many random bytes as hexadecimal digits; never all zeros.
+/// Random bytes as hexadecimal digits, two a byte; never all zeros.
 std::string RandomDigits(size_t bytes) {
   std::array<unsigned char, 16> random{};
   if (getrandom(random.data(), bytes, 0) != static_cast<ssize_t>(bytes)) random[0] = 1;

@@ -53,6 +53,15 @@ absl::Status InProject(const Principal& principal, std::string_view method,
   return handler(caller, *taken);
 }
 
+absl::Status CheckMessageSize(const ServerOptions& options,
+                              const google::protobuf::Message& request) {
+  const auto size = static_cast<int64_t>(request.ByteSizeLong());
+  if (size <= options.max_message_bytes) return absl::OkStatus();
+  const absl::Status refused = absl::ResourceExhaustedError(
+      Cat("the request has ", size, " bytes; the limit is ", options.max_message_bytes));
+  return WithReason(refused, "MESSAGE_SIZE", {{"limit", Cat(options.max_message_bytes)}});
+}
+
 }  // namespace
 
 absl::StatusOr<Principal> Admit(Environment& env, const grpc::ServerContextBase& context,
@@ -101,6 +110,10 @@ grpc::ServerUnaryReactor* RunUnary(Environment& env, grpc::CallbackServerContext
                                    const google::protobuf::Message& request, UnaryHandler handler) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   absl::StatusOr<Principal> principal = Admit(env, *context, method);
+  if (principal.ok()) {
+    const absl::Status fits = CheckMessageSize(env.options, request);
+    if (!fits.ok()) principal = fits;
+  }
   if (!principal.ok()) {
     reactor->Finish(EndCall(env, method, principal.status()));
     return reactor;

@@ -49,20 +49,11 @@ double Seconds(const google::protobuf::Timestamp& time) {
   return static_cast<double>(TimeUtil::TimestampToMicroseconds(time)) * 1e-6;
 }
 
+/// The name of the spec's work in the .proto file, e.g. "optimize".
 std::string WorkOf(const v1::JobSpec& spec) {
-  switch (spec.work_case()) {
-    case v1::JobSpec::kOptimize:
-      return "optimize";
-    case v1::JobSpec::kVerifyPlan:
-      return "verify_plan";
-    case v1::JobSpec::kComparePair:
-      return "compare_pair";
-    case v1::JobSpec::kRefitPlan:
-      return "refit_plan";
-    case v1::JobSpec::WORK_NOT_SET:
-      break;
-  }
-  return "";
+  const auto* field =
+      v1::JobSpec::descriptor()->FindFieldByNumber(static_cast<int>(spec.work_case()));
+  return field == nullptr ? "" : field->name();
 }
 
 }  // namespace

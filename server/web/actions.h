@@ -1,4 +1,4 @@
-// What the page can change: a job is cancelled, or its work is submitted once more.
+// Changes from the page: a job is cancelled, or its work is submitted once more.
 #ifndef MENDEL_SERVER_WEB_ACTIONS_H_
 #define MENDEL_SERVER_WEB_ACTIONS_H_
 

@@ -129,7 +129,7 @@ absl::Status PlanFiles::OpenSandbox() {
   if (code) return absl::FailedPreconditionError("the folder for plans' files cannot be made");
   MENDEL_ASSIGN_OR_RETURN(
       sandbox_, ChooseSandbox(options_.sandbox, options_.executable, options_.work_folder));
-  // What a killed server left.
+  // A killed server may have left files and processes.
   SweepJobFolders(
       options_.work_folder, [](const std::string&) { return true; },
       [this](const std::string& folder) { sandbox_->EndStrays(folder); });

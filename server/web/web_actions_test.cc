@@ -1,5 +1,5 @@
-// What the page changes and makes: jobs are cancelled and run again, by those who may and from the
-// page alone; models, plans, filters, and files that are made of plans.
+// Jobs are cancelled and run again, by those who may and from the page alone; models, plans,
+// filters, and files that are made of plans.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -152,7 +152,7 @@ TEST(WebActions, ModelsPlansAndFilters) {
   EXPECT_EQ(GetFrom(page, "/api/plans/x").code, 400);
 }
 
-/// What the made file of a plan ends as; the executable is no `mendel`.
+/// The executable is no `mendel`.
 TEST(WebActions, AFileThatCannotBeMadeSaysSo) {
   TestServer server(
       [](ServerOptions& options) { options.max_rpcs_per_second_per_client = 1'000'000; });
