@@ -90,6 +90,7 @@ class RealDaemon final : public Daemon {
     std::error_code code;
     options_.data = std::filesystem::absolute(options_.data, code).string();
     if (code) return absl::ErrnoToStatus(code.value(), "data");
+    MENDEL_ASSIGN_OR_RETURN(tracer_, Tracer::Open(options_.trace_file, build_.version, log_));
     MENDEL_ASSIGN_OR_RETURN(jobs_, OpenStore());
     MENDEL_ASSIGN_OR_RETURN(
         blobs_,
@@ -107,8 +108,8 @@ class RealDaemon final : public Daemon {
     const std::function<std::string(const v1::JobSpec&)> key = [this](const v1::JobSpec& spec) {
       return WorkKey(spec, runner_options_);
     };
-    environment_ = std::unique_ptr<Environment>(
-        new Environment{options_, *jobs_, *blobs_, clock_, log_, metrics_, *authenticator_, key});
+    environment_ = std::unique_ptr<Environment>(new Environment{
+        options_, *jobs_, *blobs_, clock_, log_, metrics_, *authenticator_, *tracer_, key});
     NameQueues();
     metrics_.AddCollector([this](Metrics& metrics) { Collect(metrics); });
     metrics_.Set("process_start_time_seconds", {}, static_cast<double>(clock_.WallMicros()) * 1e-6);
@@ -132,7 +133,10 @@ class RealDaemon final : public Daemon {
     if (ticks_ % kSweepTicks == 1) Sweep();
   }
 
-  void Reload() override { authenticator_->Refresh(); }
+  void Reload() override {
+    authenticator_->Refresh();
+    tracer_->Reopen();
+  }
 
   void Drain() override {
     log_.Log(LogLevel::kInfo, "draining");
@@ -142,6 +146,7 @@ class RealDaemon final : public Daemon {
     runner_.reset();
     http_.reset();
     page_listener_.reset();
+    page_.reset();
     rpc_.reset();
     log_.Log(LogLevel::kInfo, "drained");
   }
@@ -156,16 +161,16 @@ class RealDaemon final : public Daemon {
         options_.store.empty() ? OpenSqliteStore(Cat(options_.data, "/", kJobStoreFile), clock_)
                                : OpenPostgresStore(options_.store, clock_);
     MENDEL_RETURN_IF_ERROR(Annotate(store.status(), options_.store.empty() ? "data" : "store"));
-    return ObserveStore(*std::move(store), clock_, metrics_, log_);
+    return ObserveStore(*std::move(store), clock_, {metrics_, log_, *tracer_});
   }
 
   absl::Status StartPage() {
     const PageAddress where = PageAddressOf(options_);
     if (where.address.empty()) return absl::OkStatus();
-    page_ = std::make_unique<WebPage>(*environment_, build_.version);
-    auto listener =
-        StartHttpListener(where.address, options_.max_http_connections,
-                          [this](const HttpRequest& request) { return page_->Answer(request); });
+    page_ = std::make_unique<WebPage>(*environment_, build_.version, runner_options_);
+    auto listener = StartHttpListener(
+        where.address, options_.max_http_connections,
+        [this](const HttpRequest& request) { return page_->Answer(request); }, true);
     if (!listener.ok() && where.must) return Annotate(listener.status(), "http-port");
     if (!listener.ok()) {
       log_.Log(LogLevel::kWarning, "no web page",
@@ -301,6 +306,7 @@ class RealDaemon final : public Daemon {
   Logger& log_;
   Metrics metrics_;
   RunnerOptions runner_options_;
+  std::unique_ptr<Tracer> tracer_;
   std::unique_ptr<JobStore> jobs_;
   std::unique_ptr<BlobStore> blobs_;
   std::unique_ptr<Authenticator> authenticator_;

@@ -149,7 +149,9 @@ TEST(ObservedStore, LogsAndTimesAttempts) {
   Metrics metrics;
   auto sqlite = OpenSqliteStore(folder + "/jobs.sqlite", SystemClock());
   ASSERT_TRUE(sqlite.ok()) << sqlite.status();
-  const auto jobs = ObserveStore(*std::move(sqlite), SystemClock(), metrics, log);
+  auto tracer = Tracer::Open(folder + "/spans", "1", log);
+  ASSERT_TRUE(tracer.ok()) << tracer.status();
+  const auto jobs = ObserveStore(*std::move(sqlite), SystemClock(), {metrics, log, **tracer});
   v1::JobSpec spec;
   spec.mutable_optimize()->set_model("models/m");
   const auto submitted = jobs->Submit(spec, "alice", "", 0, {});

@@ -45,19 +45,27 @@ void Begin(Connection& connection, HttpResponse response, bool with_body) {
   connection.stream = std::move(response.stream);
 }
 
-void Answer(Connection& connection, const HttpHandler& handler) {
+/// The handler of a listener, and whether it takes POST requests.
+struct Answerer {
+  HttpHandler handler;
+  bool takes_post = false;
+};
+
+void Answer(Connection& connection, const Answerer& answerer) {
   absl::StatusOr<HttpRequest> request = ParseHttpRequest(connection.request);
+  if (request.ok() && request->post && !answerer.takes_post)
+    request = absl::UnimplementedError("only GET and HEAD");
   if (request.ok()) request->client = connection.client;
-  if (request.ok()) return Begin(connection, handler(*request), !request->head);
+  if (request.ok()) return Begin(connection, answerer.handler(*request), !request->head);
   const bool method = absl::IsUnimplemented(request.status());
   HttpResponse refusal{method ? 405 : 400, "text/plain; charset=utf-8",
                        Cat(request.status().message(), "\n")};
-  if (method) refusal.headers = {{"Allow", "GET, HEAD"}};
+  if (method) refusal.headers = {{"Allow", answerer.takes_post ? "GET, HEAD, POST" : "GET, HEAD"}};
   Begin(connection, std::move(refusal), true);
 }
 
 /// Reads what has come; false when the connection has ended.
-bool Receive(Connection& connection, const HttpHandler& handler) {
+bool Receive(Connection& connection, const Answerer& answerer) {
   char buffer[2048];
   while (connection.out.empty()) {
     const ssize_t got = recv(connection.socket, buffer, sizeof(buffer), MSG_DONTWAIT);
@@ -65,7 +73,7 @@ bool Receive(Connection& connection, const HttpHandler& handler) {
     if (got < 0) return errno == EAGAIN || errno == EINTR;
     connection.request.append(buffer, static_cast<size_t>(got));
     if (connection.request.find("\r\n\r\n") != std::string::npos) {
-      Answer(connection, handler);
+      Answer(connection, answerer);
       connection.until_micros = SystemClock().SteadyMicros() + kTimeoutMicros;
     } else if (connection.request.size() > kMaxRequestBytes) {
       Begin(connection, {400, "text/plain; charset=utf-8", "request too long\n"}, true);
@@ -90,8 +98,8 @@ bool Refill(Connection& connection) {
 
 /// Reads and writes what goes without blocking, a piece at most: others have their turn. False when
 /// the connection has ended.
-bool Advance(Connection& connection, const HttpHandler& handler) {
-  if (connection.out.empty() && !Receive(connection, handler)) return false;
+bool Advance(Connection& connection, const Answerer& answerer) {
+  if (connection.out.empty() && !Receive(connection, answerer)) return false;
   if (connection.out.empty()) return true;
   if (connection.sent == connection.out.size() && !Refill(connection)) {
     shutdown(connection.socket, SHUT_WR);
@@ -112,11 +120,11 @@ bool Advance(Connection& connection, const HttpHandler& handler) {
 
 class Listener final : public HttpListener {
  public:
-  Listener(int socket, int port, int64_t max_connections, HttpHandler handler)
+  Listener(int socket, int port, int64_t max_connections, Answerer answerer)
       : socket_(socket),
         port_(port),
         max_connections_(static_cast<size_t>(max_connections)),
-        handler_(std::move(handler)),
+        answerer_(std::move(answerer)),
         thread_([this] { Run(); }) {}
   ~Listener() override {
     stopping_ = true;
@@ -139,7 +147,7 @@ class Listener final : public HttpListener {
       if (connections_.size() < max_connections_ && (events.back().revents & POLLIN) != 0) Accept();
       const int64_t now = SystemClock().SteadyMicros();
       connections_.remove_if([&](Connection& connection) {
-        if (now < connection.until_micros && Advance(connection, handler_)) return false;
+        if (now < connection.until_micros && Advance(connection, answerer_)) return false;
         close(connection.socket);
         return true;
       });
@@ -165,7 +173,7 @@ class Listener final : public HttpListener {
   const int socket_;
   const int port_;
   const size_t max_connections_;
-  const HttpHandler handler_;
+  const Answerer answerer_;
   std::list<Connection> connections_;
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
@@ -213,10 +221,11 @@ absl::StatusOr<int> Bind(const std::string& address) {
 
 absl::StatusOr<std::unique_ptr<HttpListener>> StartHttpListener(const std::string& address,
                                                                 int64_t max_connections,
-                                                                HttpHandler handler) {
+                                                                HttpHandler handler,
+                                                                bool takes_post) {
   MENDEL_ASSIGN_OR_RETURN(const int socket, Bind(address));
-  return std::unique_ptr<HttpListener>(
-      std::make_unique<Listener>(socket, PortOf(socket), max_connections, std::move(handler)));
+  return std::unique_ptr<HttpListener>(std::make_unique<Listener>(
+      socket, PortOf(socket), max_connections, Answerer{std::move(handler), takes_post}));
 }
 
 }  // namespace mendel::server

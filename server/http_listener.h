@@ -1,4 +1,4 @@
-// A small HTTP/1.1 server for read-only pages on a port of its own: the Prometheus endpoint and the
+// A small HTTP/1.1 server on a port of its own: the Prometheus endpoint and the
 // web page. One thread, no keep-alive. A client that takes more than five seconds to ask, or for 64
 // KiB of the answer, is dropped; more connections than allowed wait in the kernel's queue.
 #ifndef MENDEL_SERVER_HTTP_LISTENER_H_
@@ -14,7 +14,7 @@
 
 namespace mendel::server {
 
-/// Answers GET and HEAD. Runs on the listener's thread.
+/// Answers a request. Runs on the listener's thread.
 using HttpHandler = std::function<HttpResponse(const HttpRequest& request)>;
 
 class HttpListener {
@@ -23,10 +23,12 @@ class HttpListener {
   virtual int port() const = 0;
 };
 
-/// `address` is host:port with a numeric host or "localhost"; port 0 chooses one.
+/// `address` is host:port with a numeric host or "localhost"; port 0 chooses one. The handler gets
+/// POST requests where `takes_post` is set; they are refused elsewhere.
 absl::StatusOr<std::unique_ptr<HttpListener>> StartHttpListener(const std::string& address,
                                                                 int64_t max_connections,
-                                                                HttpHandler handler);
+                                                                HttpHandler handler,
+                                                                bool takes_post = false);
 
 }  // namespace mendel::server
 

@@ -12,6 +12,7 @@ namespace {
 std::string_view ReasonPhrase(int code) {
   static const auto* const phrases = new std::map<int, std::string_view>{
       {200, "OK"},
+      {202, "Accepted"},
       {400, "Bad Request"},
       {401, "Unauthorized"},
       {403, "Forbidden"},
@@ -88,9 +89,11 @@ absl::StatusOr<HttpRequest> ParseHttpRequest(std::string_view head) {
   std::string_view target = Take(line, " ");
   if (target.empty() || target.front() != '/' || !line.starts_with("HTTP/1."))
     return InvalidInput("not an HTTP/1 request");
-  if (method != "GET" && method != "HEAD") return absl::UnimplementedError("only GET and HEAD");
+  if (method != "GET" && method != "HEAD" && method != "POST")
+    return absl::UnimplementedError("only GET, HEAD and POST");
   HttpRequest request;
   request.head = method == "HEAD";
+  request.post = method == "POST";
   request.path = std::string(Take(target, "?"));
   while (!target.empty()) {
     std::string_view value = Take(target, "&");
@@ -108,6 +111,9 @@ absl::StatusOr<HttpRequest> ParseHttpRequest(std::string_view head) {
     if (!added && (name == "authorization" || name == "host"))
       return InvalidInput(name, " comes twice");
   }
+  const std::string_view length = request.Header("content-length");
+  if (request.headers.contains("transfer-encoding") || (!length.empty() && length != "0"))
+    return InvalidInput("requests have no body here");
   return request;
 }
 

@@ -15,9 +15,10 @@
 
 namespace mendel::server {
 
-/// A GET or HEAD request. Bodies are not read.
+/// A GET, HEAD or POST request. Bodies are not read: a POST with one is refused.
 struct HttpRequest {
-  bool head = false;                         ///< HEAD: nobody reads the body
+  bool head = false;  ///< HEAD: nobody reads the body
+  bool post = false;
   std::string path;                          ///< as it was sent, before the '?'; nothing is decoded
   std::map<std::string, std::string> query;  ///< decoded; the last of several
   std::map<std::string, std::string> headers;  ///< names in lower case
@@ -29,7 +30,8 @@ struct HttpRequest {
 };
 
 /// Reads the head of a request (up to the empty line). InvalidArgument: not HTTP/1, a line that is
-/// none, a header that counts once and comes twice. Unimplemented: another method.
+/// none, a header that counts once and comes twice, a POST with a body. Unimplemented: another
+/// method.
 absl::StatusOr<HttpRequest> ParseHttpRequest(std::string_view head);
 
 /// A body that is read piece by piece while it is sent.

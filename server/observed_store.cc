@@ -11,6 +11,7 @@
 
 #include "google/rpc/error_details.pb.h"
 #include "server/trace_parent.h"
+#include "server/tracer.h"
 
 namespace mendel::server {
 namespace {
@@ -46,8 +47,12 @@ std::string PhaseLabel(const std::string& phase) {
 
 class ObservedStore final : public JobStore {
  public:
-  ObservedStore(std::unique_ptr<JobStore> jobs, const Clock& clock, Metrics& metrics, Logger& log)
-      : jobs_(std::move(jobs)), clock_(clock), metrics_(metrics), log_(log) {}
+  ObservedStore(std::unique_ptr<JobStore> jobs, const Clock& clock, const Observers& observers)
+      : jobs_(std::move(jobs)),
+        clock_(clock),
+        metrics_(observers.metrics),
+        log_(observers.log),
+        tracer_(observers.tracer) {}
 
   absl::Status AppendEvent(const std::string& name, int64_t fence, v1::JobEvent event) override {
     const std::string phase = event.has_progress() ? PhaseLabel(event.progress().phase()) : "";
@@ -66,21 +71,24 @@ class ObservedStore final : public JobStore {
     const double seconds = SecondsSince(attempt.since_micros);
     metrics_.Observe("mendel_job_duration_seconds", {}, seconds);
     const bool failed = outcome.state == v1::JOB_STATE_FAILED;
+    const std::string reason = ReasonOf(outcome.error);
+    EndSpan(name, attempt, EventOf(outcome.state), failed ? reason : "");
     log_.Log(failed ? LogLevel::kWarning : LogLevel::kInfo, EventOf(outcome.state),
              {{"job", name},
               {"client", attempt.client},
               {"attempt", attempt.number},
               {"seconds", seconds},
-              {"trace", attempt.trace},
+              {"trace", TraceIdOf(attempt.span)},
               {"plan", outcome.plan ? outcome.plan->name() : ""},
-              {"reason", ReasonOf(outcome.error)}});
+              {"reason", reason}});
     return status;
   }
   absl::Status Release(const std::string& name, int64_t fence, bool counts) override {
     const Attempt attempt = Leave(name);
     const absl::Status status = jobs_->Release(name, fence, counts);
-    log_.Log(counts ? LogLevel::kWarning : LogLevel::kInfo,
-             counts ? "job tried again" : "job put back",
+    const std::string_view event = counts ? "job tried again" : "job put back";
+    EndSpan(name, attempt, event, counts ? "WORKER_KILLED" : "");
+    log_.Log(counts ? LogLevel::kWarning : LogLevel::kInfo, event,
              {{"job", name},
               {"client", attempt.client},
               {"attempt", attempt.number},
@@ -188,12 +196,15 @@ class ObservedStore final : public JobStore {
   struct Attempt {
     std::string client;
     int64_t number = 0;
-    std::string trace;
+    std::string parent;  ///< trace parent of the submission
+    std::string span;    ///< that of this attempt
     int64_t since_micros = 0;
+    int64_t since_wall_micros = 0;
     std::string phase;
     int64_t phase_since_micros = 0;
+    int64_t phase_since_wall_micros = 0;
   };
-  void Start(const StoredJob& stored) {
+  void Start(StoredJob& stored) {
     const v1::Job& job = stored.job;
     metrics_.Add("mendel_jobs_started_total", {{"device", stored.device}}, 1);
     const int64_t created =
@@ -207,17 +218,50 @@ class ObservedStore final : public JobStore {
               {"trace", TraceIdOf(stored.trace_parent)},
               {"attempt", int64_t{job.attempts()}},
               {"seconds_since_submit", waited}});
+    const int64_t now = clock_.WallMicros();
+    if (job.attempts() == 1)
+      RecordBelow(stored.trace_parent, "queue", created, now, {{"mendel.job", job.name()}});
+    Attempt attempt;
+    attempt.client = job.client();
+    attempt.number = job.attempts();
+    attempt.parent = stored.trace_parent;
+    attempt.span = tracer_.Begin(stored.trace_parent);
+    attempt.since_micros = clock_.SteadyMicros();
+    attempt.since_wall_micros = now;
+    stored.trace_parent = attempt.span;
     const std::lock_guard<std::mutex> lock(mutex_);
-    attempts_[job.name()] = {
-        job.client(), job.attempts(), TraceIdOf(stored.trace_parent), clock_.SteadyMicros(), "", 0};
+    attempts_[job.name()] = std::move(attempt);
+  }
+  void RecordBelow(const std::string& parent, std::string_view name, int64_t begin, int64_t end,
+                   std::vector<std::pair<std::string, LogValue>> attributes) {
+    Span span{std::string(name), tracer_.Begin(parent), parent};
+    span.begin_micros = begin;
+    span.end_micros = std::max(begin, end);
+    span.attributes = std::move(attributes);
+    tracer_.Record(span);
+  }
+  /// The span of an attempt that has ended.
+  void EndSpan(const std::string& job, const Attempt& attempt, std::string_view event,
+               const std::string& error) {
+    if (attempt.span.empty()) return;
+    Span span{"job", attempt.span, attempt.parent};
+    span.begin_micros = attempt.since_wall_micros;
+    span.end_micros = clock_.WallMicros();
+    span.attributes = {{"mendel.job", job},
+                       {"mendel.attempt", attempt.number},
+                       {"mendel.event", std::string(event)}};
+    span.error = error;
+    tracer_.Record(span);
   }
   void Enter(const std::string& job, const std::string& phase) {
     const int64_t now = clock_.SteadyMicros();
     const std::lock_guard<std::mutex> lock(mutex_);
     Attempt& attempt = attempts_[job];
-    Count(attempt, now);
+    if (attempt.phase != phase) Count(attempt, now);
+    if (attempt.phase == phase) return;
     attempt.phase = phase;
     attempt.phase_since_micros = now;
+    attempt.phase_since_wall_micros = clock_.WallMicros();
   }
   Attempt Leave(const std::string& job) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -230,6 +274,8 @@ class ObservedStore final : public JobStore {
     if (attempt.phase.empty()) return;
     metrics_.Add("mendel_phase_seconds_total", {{"phase", attempt.phase}},
                  static_cast<double>(now - attempt.phase_since_micros) * 1e-6);
+    RecordBelow(attempt.span, attempt.phase, attempt.phase_since_wall_micros, clock_.WallMicros(),
+                {});
   }
   double SecondsSince(int64_t micros) const {
     return static_cast<double>(clock_.SteadyMicros() - micros) * 1e-6;
@@ -239,6 +285,7 @@ class ObservedStore final : public JobStore {
   const Clock& clock_;
   Metrics& metrics_;
   Logger& log_;
+  Tracer& tracer_;
   std::mutex mutex_;
   std::map<std::string, Attempt> attempts_;
 };
@@ -246,8 +293,8 @@ class ObservedStore final : public JobStore {
 }  // namespace
 
 std::unique_ptr<JobStore> ObserveStore(std::unique_ptr<JobStore> jobs, const Clock& clock,
-                                       Metrics& metrics, Logger& log) {
-  return std::make_unique<ObservedStore>(std::move(jobs), clock, metrics, log);
+                                       const Observers& observers) {
+  return std::make_unique<ObservedStore>(std::move(jobs), clock, observers);
 }
 
 }  // namespace mendel::server

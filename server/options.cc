@@ -40,6 +40,8 @@ std::vector<OptionSpec> Settings(ServerOptions& o) {
               &o.http_port),
       Setting("http-address", "Numeric address that the web page is served on", &o.http_address),
       Setting("log-level", "debug, info, warning or error", &o.log_level),
+      Setting("trace-file", "File that spans are appended to as OTLP/JSON; empty: none",
+              &o.trace_file),
       Setting("grpc-use-ssl", "Serve TLS", &o.grpc_use_ssl),
       Setting("grpc-use-ssl-mutual", "Demand client certificates too", &o.grpc_use_ssl_mutual),
       Setting("grpc-server-cert", "PEM file of the server's certificate chain",

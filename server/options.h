@@ -29,6 +29,7 @@ struct ServerOptions {
   std::string http_port = "auto";
   std::string http_address = "127.0.0.1";
   std::string log_level = "info";
+  std::string trace_file;
 
   bool grpc_use_ssl = false;
   bool grpc_use_ssl_mutual = false;

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "server/daemon.h"
+#include "server/grpc_log.h"
 #include "server/rpc/rpc_server.h"
 
 namespace mendel::server {
@@ -49,6 +50,7 @@ absl::Status Serve(const ServerOptions& options, const BuildInfo& build) {
   mallopt(M_ARENA_MAX, 2);
   HandleSignals();
   Logger log(ParseLogLevel(options.log_level), SystemClock(), &LogToStandardError);
+  const GrpcLog grpc_log(log);
   MENDEL_ASSIGN_OR_RETURN(const std::unique_ptr<Daemon> daemon,
                           Daemon::Start(options, build, SystemClock(), log));
   const std::vector<std::string> addresses = ListenAddresses(options);

@@ -32,4 +32,13 @@ std::string TraceIdOf(std::string_view trace_parent) {
   return trace_parent.empty() ? "" : std::string(trace_parent.substr(kTraceAt, kTraceDigits));
 }
 
+std::string SpanIdOf(std::string_view trace_parent) {
+  return trace_parent.empty() ? "" : std::string(trace_parent.substr(kParentAt, kParentDigits));
+}
+
+bool IsSampled(std::string_view trace_parent) {
+  constexpr std::string_view kOdd = "13579bdf";
+  return !trace_parent.empty() && kOdd.find(trace_parent.back()) != std::string_view::npos;
+}
+
 }  // namespace mendel::server

@@ -12,6 +12,11 @@ std::string ValidTraceParent(std::string_view header);
 /// The 32 digits of the trace's id in a valid header; "" for "".
 std::string TraceIdOf(std::string_view trace_parent);
 
+/// The 16 digits of the parent span's id in a valid header; "" for "".
+std::string SpanIdOf(std::string_view trace_parent);
+/// The flag "sampled" of a valid header.
+bool IsSampled(std::string_view trace_parent);
+
 }  // namespace mendel::server
 
 #endif  // MENDEL_SERVER_TRACE_PARENT_H_

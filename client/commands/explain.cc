@@ -32,6 +32,7 @@ struct Options {
   std::string plan;
   std::vector<std::string> shapes;
   bool steps = false;
+  bool no_times = false;
   bool candidates = false;
   bool sites = false;
   std::string cuda_folder;
@@ -173,7 +174,9 @@ absl::Status ExplainPlan(const Plan& plan, const Options& options, Context& cont
   if (!options.cuda_folder.empty()) MENDEL_RETURN_IF_ERROR(EmitCuda(plan, options, context));
   if (options.html.empty() && !options.steps) return absl::OkStatus();
   absl::Status timed = absl::OkStatus();
-  if (IsUnmeasured(plan.info)) {
+  if (options.no_times) {
+    context.Note("note: steps are not timed");
+  } else if (IsUnmeasured(plan.info)) {
     context.Note("note: the plan is for a device that is not here: its steps have no times");
   } else {
     timed = TimeSteps(plan, options, context);
@@ -220,6 +223,8 @@ Action Setup(CLI::App& app) {
   app.add_option("--html", options->html,
                  "Also write all of it, with the graphs and the times of steps, as one page")
       ->excludes(emit);
+  app.add_flag("--no-times", options->no_times, "The page has no times of steps: nothing is run")
+      ->excludes("--steps");
   app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")
       ->check(CLI::PositiveNumber);
   app.add_option("--affinity", options->session.affinity,

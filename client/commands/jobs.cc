@@ -50,6 +50,9 @@ Action Setup(CLI::App& app) {
   app.add_option("--state", options->states, "Only jobs in these states, comma-separated")
       ->delimiter(',');
   app.add_option("--client", options->query.client, "Only jobs of this client");
+  app.add_option(
+      "--filter", options->query.filter,
+      "Only jobs that match, e.g. 'model : resnet AND create_time > \"2026-05-01T00:00:00Z\"'");
   app.add_option("--limit", options->query.limit, "The newest so many; 0: all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

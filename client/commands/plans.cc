@@ -16,14 +16,14 @@ struct Options {
   std::string action = "ls";
   std::string plan;
   std::string output;
-  std::string model;
-  int limit = 50;
+  PlanQuery query;
   ServerOptions server;
 };
 
 absl::Status List(ServiceClient& client, const Options& options, Context& context) {
-  const auto plans = client.ListPlans(
-      options.model.empty() ? "" : FullName("models", options.model), options.limit);
+  PlanQuery query = options.query;
+  if (!query.model.empty()) query.model = FullName("models", query.model);
+  const auto plans = client.ListPlans(query);
   if (!plans.ok()) return FromServer(plans.status());
   context.facts()["plans"] = nlohmann::ordered_json::array();
   for (const v1::Plan& plan : *plans) {
@@ -50,8 +50,10 @@ Action Setup(CLI::App& app) {
       ->capture_default_str();
   app.add_option("plan", options->plan, "get: name of the plan");
   app.add_option("-o,--output", options->output, "get: file to write");
-  app.add_option("--model", options->model, "ls: only plans for this model");
-  app.add_option("--limit", options->limit, "ls: the newest so many; 0: all")
+  app.add_option("--model", options->query.model, "ls: only plans for this model");
+  app.add_option("--filter", options->query.filter,
+                 "ls: only plans that match, e.g. 'speedup > 1.2 AND device = cpu'");
+  app.add_option("--limit", options->query.limit, "ls: the newest so many; 0: all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   AddServerOptions(app, options->server);

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <utility>
 
 #include "base/status.h"
@@ -52,9 +54,19 @@ CallStatus Convert(const grpc::Status& status) {
   return result;
 }
 
-/// The variable TRACEPARENT; gRPC would refuse metadata with control characters.
+/// A new trace, under which the server's log and its spans have this program's calls.
+std::string NewTraceParent() {
+  std::random_device random;
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "00-%08x%08x%08x%08x-%08x%08x-01", random(), random(),
+                random(), random() | 1, random(), random() | 1);
+  return text.data();
+}
+
+/// The variable TRACEPARENT, or a new trace; gRPC would refuse metadata with control characters.
 std::string TraceParent() {
   const char* value = std::getenv("TRACEPARENT");
+  if (value == nullptr || *value == '\0') return NewTraceParent();
   const std::string text = value == nullptr ? "" : value;
   const bool printable =
       std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 127; });

@@ -34,4 +34,21 @@ with Client() as client:
         assert error.code == "INVALID_ARGUMENT", error
     except MendelError as error:
         assert error.code == "INVALID_ARGUMENT", error
+with Client(project="vision") as vision, Client() as client:
+    own = vision.upload(folder / "net.onnx")
+    assert own.startswith("projects/vision/models/") and own.split("/")[-1] == a.split("/")[-1], own
+    job = vision.wait(vision.submit(own, budget=1, threads=1))
+    assert job.name.startswith("projects/vision/jobs/") and job.plan.startswith("projects/vision/plans/"), job
+    plan = vision.download(job.plan, folder / "vision.plan")
+    assert plan.model == own and vision.verify_plan(plan.name, own).kind == "equivalent", plan
+    assert [known.name for known in vision.jobs()] and all(known.name.startswith("projects/vision/") for known in vision.jobs())
+    assert all(known.name.startswith("projects/vision/") for known in vision.plans())
+    assert [known.name for known in vision.plans(filter="model : net.onnx")] == [job.plan] and not vision.plans(filter="model : other")
+    assert not any(known.name.startswith("projects/") for known in client.jobs() + client.plans())
+    try:
+        client.verify(a, own)
+    except MendelError as error:
+        assert error.code == "INVALID_ARGUMENT" and "project" in str(error), error
+    else:
+        raise AssertionError("a job of two projects")
 print("python client and server: good")

@@ -87,6 +87,7 @@ class Client final : public ServiceClient {
   absl::StatusOr<std::vector<v1::Job>> ListJobs(const JobQuery& query) override {
     v1::ListJobsRequest request;
     request.set_client(query.client);
+    request.set_filter(query.filter);
     request.set_parent(Parent());
     for (const v1::JobState state : query.states) request.add_states(state);
     return Pages<v1::ListJobsResponse, v1::Job>(request, query.limit,
@@ -105,11 +106,12 @@ class Client final : public ServiceClient {
     return Query<v1::Plan>(request);
   }
 
-  absl::StatusOr<std::vector<v1::Plan>> ListPlans(const std::string& model, int limit) override {
+  absl::StatusOr<std::vector<v1::Plan>> ListPlans(const PlanQuery& query) override {
     v1::ListPlansRequest request;
-    request.set_model(model);
-    if (model.empty()) request.set_parent(Parent());
-    return Pages<v1::ListPlansResponse, v1::Plan>(request, limit,
+    request.set_model(query.model);
+    request.set_filter(query.filter);
+    if (query.model.empty()) request.set_parent(Parent());
+    return Pages<v1::ListPlansResponse, v1::Plan>(request, query.limit,
                                                   [](auto& page) { return page.mutable_plans(); });
   }
 

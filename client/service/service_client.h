@@ -40,7 +40,14 @@ struct SubmitOptions {
 struct JobQuery {
   std::vector<v1::JobState> states;  ///< empty: all
   std::string client;                ///< empty: as ListJobsRequest says
+  std::string filter;                ///< docs/service.md, Filters; empty: all
   int limit = 50;                    ///< jobs at most; 0: all
+};
+
+struct PlanQuery {
+  std::string model;   ///< empty: plans of all models
+  std::string filter;  ///< docs/service.md, Filters; empty: all
+  int limit = 50;      ///< plans at most; 0: all
 };
 
 class ServiceClient {
@@ -63,8 +70,7 @@ class ServiceClient {
   virtual absl::StatusOr<std::vector<v1::Job>> ListJobs(const JobQuery& query) = 0;
   virtual absl::StatusOr<v1::Job> Cancel(const std::string& job) = 0;
   virtual absl::StatusOr<v1::Plan> GetPlan(const std::string& plan) = 0;
-  /// `model` empty: all; `limit` 0: no limit.
-  virtual absl::StatusOr<std::vector<v1::Plan>> ListPlans(const std::string& model, int limit) = 0;
+  virtual absl::StatusOr<std::vector<v1::Plan>> ListPlans(const PlanQuery& query) = 0;
   /// Writes the plan file to `path` (download.h: resumable, hash checked, all or nothing).
   virtual absl::StatusOr<v1::Plan> Download(const std::string& plan, const std::string& path,
                                             const TransferFunction& progress) = 0;

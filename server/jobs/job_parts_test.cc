@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "base/status.h"
@@ -249,6 +250,49 @@ TEST_F(Profiles, AFolderThatAnEarlierAttemptHoldsIsLeftToIt) {
   EXPECT_EQ(asked, (std::vector<std::string>{job, job}));
   EXPECT_EQ(left, (std::set<std::string>{first, second}));
   EXPECT_FALSE(std::filesystem::exists(first) || std::filesystem::exists(second));
+}
+
+TEST_F(Profiles, FoldersOfJobsInProjectsAreSweptByTheirNames) {
+  const std::string uuid = "00000000-0000-4000-8000-000000000001";
+  const std::vector<std::string> jobs = {"jobs/" + uuid, "projects/a/jobs/" + uuid,
+                                         "projects/my-team-2/jobs/" + uuid};
+  std::map<std::string, std::string> paths;
+  for (const std::string& job : jobs) {
+    const auto folder = JobFolder::Open(world_.folder(), job, 1);
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    paths[job] = (*folder)->path();
+    std::ofstream((*folder)->path() + "/out/plan") << job;
+  }
+  EXPECT_EQ(std::set<std::string>({paths[jobs[0]], paths[jobs[1]], paths[jobs[2]]}).size(), 3U)
+      << "one uuid in three projects";
+  std::string beside;
+  {
+    const auto held = JobFolder::Open(world_.folder(), jobs[1], 1);
+    const auto second = JobFolder::Open(world_.folder(), jobs[1], 7);
+    ASSERT_TRUE(held.ok() && second.ok());
+    beside = (*second)->path();
+    EXPECT_EQ(beside, paths[jobs[1]] + ".7");
+    SweepJobFolders(
+        world_.folder(), [](const std::string&) { return true; }, [](const std::string&) {});
+    EXPECT_TRUE(std::filesystem::exists(paths[jobs[1]])) << "an attempt holds it";
+    EXPECT_FALSE(std::filesystem::exists(paths[jobs[0]]));
+  }
+  for (const std::string& job : {jobs[0], jobs[2]})
+    ASSERT_TRUE(JobFolder::Open(world_.folder(), job, 1).ok());
+  std::multiset<std::string> asked;
+  SweepJobFolders(
+      world_.folder(),
+      [&](const std::string& name) {
+        asked.insert(name);
+        return name == jobs[1];
+      },
+      [](const std::string&) {});
+  EXPECT_EQ(asked, (std::multiset<std::string>{jobs[0], jobs[1], jobs[1], jobs[2]}));
+  EXPECT_FALSE(std::filesystem::exists(paths[jobs[1]]) || std::filesystem::exists(beside));
+  EXPECT_TRUE(std::filesystem::exists(paths[jobs[0]]));
+  EXPECT_TRUE(std::filesystem::exists(paths[jobs[2]]));
+  for (const char* bad : {"projects/a/jobs/../x", "projects/a/jobs/", "projects/a/plans/x"})
+    EXPECT_FALSE(JobFolder::Open(world_.folder(), bad, 1).ok()) << bad;
 }
 
 TEST_F(Profiles, BundlesAreTarArchives) {

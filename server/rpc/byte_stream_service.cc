@@ -54,6 +54,7 @@ class IdleWatch {
 struct Admission {
   Principal principal;
   std::unique_ptr<Permits::Permit> permit;
+  CallSpan span;
 };
 
 class WriteCall final : public grpc::ServerReadReactor<WriteRequest> {
@@ -62,6 +63,7 @@ class WriteCall final : public grpc::ServerReadReactor<WriteRequest> {
             WriteResponse& response)
       : env_(env),
         permit_(std::move(admission.permit)),
+        span_(std::move(admission.span)),
         response_(response),
         upload_(env.blobs, env.jobs, env.options, std::move(admission.principal)),
         idle_(env, context) {
@@ -85,11 +87,13 @@ class WriteCall final : public grpc::ServerReadReactor<WriteRequest> {
     }
     response_.set_committed_size(upload_.committed());
     permit_.reset();
-    Finish(EndCall(env_, kWriteMethod, done.status()));
+    span_.End(done.status());
+    Finish(EndCall(env_, kWriteMethod, done.status(), span_.trace()));
   }
 
   Environment& env_;
   std::unique_ptr<Permits::Permit> permit_;
+  CallSpan span_;
   WriteResponse& response_;
   WriteRequest request_;
   Upload upload_;
@@ -102,6 +106,7 @@ class ReadCall final : public grpc::ServerWriteReactor<ReadResponse> {
            const ReadRequest& request)
       : env_(env),
         permit_(std::move(admission.permit)),
+        span_(std::move(admission.span)),
         request_(request),
         download_(env.blobs, std::move(admission.principal)),
         idle_(env, context) {
@@ -125,11 +130,13 @@ class ReadCall final : public grpc::ServerWriteReactor<ReadResponse> {
   }
   void End(const absl::Status& status) {
     permit_.reset();
-    Finish(EndCall(env_, kReadMethod, status));
+    span_.End(status);
+    Finish(EndCall(env_, kReadMethod, status, span_.trace()));
   }
 
   Environment& env_;
   std::unique_ptr<Permits::Permit> permit_;
+  CallSpan span_;
   const ReadRequest request_;
   ReadResponse chunk_;
   Download download_;
@@ -167,7 +174,8 @@ class ByteStreamService final : public google::bytestream::ByteStream::CallbackS
     MENDEL_ASSIGN_OR_RETURN(Principal principal, Admit(env_, context, method));
     MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<Permits::Permit> permit,
                             env_.transfers.Take(principal.name));
-    return Admission{std::move(principal), std::move(permit)};
+    CallSpan span(env_, method, principal);
+    return Admission{std::move(principal), std::move(permit), std::move(span)};
   }
 
   Environment& env_;

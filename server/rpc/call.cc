@@ -12,6 +12,7 @@
 #include "server/rpc/admit.h"
 #include "server/rpc/errors.h"
 #include "server/rpc/request_project.h"
+#include "server/trace_parent.h"
 
 namespace mendel::server {
 namespace {
@@ -52,6 +53,15 @@ absl::Status InProject(const Principal& principal, std::string_view method,
   return handler(caller, *taken);
 }
 
+absl::Status CheckMessageSize(const ServerOptions& options,
+                              const google::protobuf::Message& request) {
+  const auto size = static_cast<int64_t>(request.ByteSizeLong());
+  if (size <= options.max_message_bytes) return absl::OkStatus();
+  const absl::Status refused = absl::ResourceExhaustedError(
+      Cat("the request has ", size, " bytes; the limit is ", options.max_message_bytes));
+  return WithReason(refused, "MESSAGE_SIZE", {{"limit", Cat(options.max_message_bytes)}});
+}
+
 }  // namespace
 
 absl::StatusOr<Principal> Admit(Environment& env, const grpc::ServerContextBase& context,
@@ -59,7 +69,25 @@ absl::StatusOr<Principal> Admit(Environment& env, const grpc::ServerContextBase&
   return Admit(env, CredentialsOf(context), method);
 }
 
-grpc::Status EndCall(Environment& env, std::string_view method, const absl::Status& status) {
+CallSpan::CallSpan(Environment& env, std::string_view method, Principal& principal)
+    : env_(&env),
+      span_{std::string(method.substr(1)), env.tracer.Begin(principal.trace_parent),
+            principal.trace_parent, true, env.clock.WallMicros()} {
+  principal.trace_parent = span_.context;
+}
+
+void CallSpan::End(const absl::Status& status) {
+  span_.end_micros = env_->clock.WallMicros();
+  span_.attributes = {{"rpc.system", std::string("grpc")},
+                      {"rpc.grpc.status_code", static_cast<int64_t>(status.code())}};
+  if (!status.ok()) span_.error = absl::StatusCodeToString(status.code());
+  env_->tracer.Record(span_);
+}
+
+std::string CallSpan::trace() const { return TraceIdOf(span_.context); }
+
+grpc::Status EndCall(Environment& env, std::string_view method, const absl::Status& status,
+                     const std::string& trace) {
   const std::string code = status.ok() ? "OK" : absl::StatusCodeToString(status.code());
   env.metrics.Add("mendel_rpcs_total", {{"method", std::string(method)}, {"code", code}});
   if (status.ok()) return grpc::Status::OK;
@@ -71,6 +99,7 @@ grpc::Status EndCall(Environment& env, std::string_view method, const absl::Stat
               {{"method", std::string(method)},
                {"code", code},
                {"error", std::string(status.message())},
+               {"trace", trace},
                {"reference", reference}});
   return {static_cast<grpc::StatusCode>(reported.code()), reported.message(),
           reported.SerializeAsString()};
@@ -81,21 +110,29 @@ grpc::ServerUnaryReactor* RunUnary(Environment& env, grpc::CallbackServerContext
                                    const google::protobuf::Message& request, UnaryHandler handler) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   absl::StatusOr<Principal> principal = Admit(env, *context, method);
+  if (principal.ok()) {
+    const absl::Status fits = CheckMessageSize(env.options, request);
+    if (!fits.ok()) principal = fits;
+  }
   if (!principal.ok()) {
     reactor->Finish(EndCall(env, method, principal.status()));
     return reactor;
   }
   const int64_t begin = env.clock.SteadyMicros();
-  const bool posted = env.pool.TryPost([=, &env, &request, principal = *std::move(principal),
-                                        handler = std::move(handler)] {
-    const absl::Status status =
-        context->IsCancelled() ? absl::CancelledError("the client went away or its time was over")
-                               : InProject(principal, method, request, handler);
-    const double seconds = static_cast<double>(env.clock.SteadyMicros() - begin) * 1e-6;
-    for (const char* name : {"mendel_rpc_duration_seconds", "mendel_rpc_seconds"})
-      env.metrics.Observe(name, {{"method", std::string(method)}}, seconds);
-    reactor->Finish(EndCall(env, method, status));
-  });
+  CallSpan span(env, method, *principal);
+  const bool posted =
+      env.pool.TryPost([=, &env, &request, principal = *std::move(principal),
+                        span = std::move(span), handler = std::move(handler)]() mutable {
+        const absl::Status status =
+            context->IsCancelled()
+                ? absl::CancelledError("the client went away or its time was over")
+                : InProject(principal, method, request, handler);
+        const double seconds = static_cast<double>(env.clock.SteadyMicros() - begin) * 1e-6;
+        for (const char* name : {"mendel_rpc_duration_seconds", "mendel_rpc_seconds"})
+          env.metrics.Observe(name, {{"method", std::string(method)}}, seconds);
+        span.End(status);
+        reactor->Finish(EndCall(env, method, status, span.trace()));
+      });
   if (!posted) {
     const absl::Status full =
         WithRetry(absl::ResourceExhaustedError("too many calls wait for a thread"), 1);

@@ -9,12 +9,15 @@
 #include <grpcpp/support/status.h>
 
 #include <functional>
+#include <memory>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/rpc/environment.h"
 #include "server/rpc/roles.h"
+#include "server/tracer.h"
 
 namespace mendel::server {
 
@@ -22,9 +25,30 @@ namespace mendel::server {
 absl::StatusOr<Principal> Admit(Environment& env, const grpc::ServerContextBase& context,
                                 std::string_view method);
 
+/// The span of an admitted call (server/tracer.h): below the caller's trace, and above what the
+/// caller submits.
+class CallSpan {
+ public:
+  CallSpan(Environment& env, std::string_view method, Principal& principal);
+  void End(const absl::Status& status);
+  std::string trace() const;  ///< the trace's id; empty: none
+
+ private:
+  Environment* env_;
+  Span span_;
+};
+
+/// A call that may wait for jobs.
+struct AdmittedWait {
+  std::unique_ptr<Permits::Permit> permit;
+  CallSpan span;
+};
+
 /// The status with its details (grpc-status-details-bin). Counts the call, and logs the details
 /// that clients do not receive.
-grpc::Status EndCall(Environment& env, std::string_view method, const absl::Status& status);
+/// `trace`: the id of the call's trace, for the log.
+grpc::Status EndCall(Environment& env, std::string_view method, const absl::Status& status,
+                     const std::string& trace = "");
 
 /// A handler, for a caller of the request's project and the request with names as TakeProject
 /// leaves them.

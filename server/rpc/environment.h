@@ -17,6 +17,7 @@
 #include "server/rpc/thread_pool.h"
 #include "server/store/blob_store.h"
 #include "server/store/job_store.h"
+#include "server/tracer.h"
 
 namespace mendel::server {
 
@@ -29,6 +30,7 @@ struct Environment {
   Logger& log;
   Metrics& metrics;
   Authenticator& authenticator;
+  Tracer& tracer;
   /// Key of a search's stored plan (server/jobs/work_key.h); empty: no plan is looked
   /// up.
   std::function<std::string(const v1::JobSpec&)> work_key;

@@ -52,6 +52,7 @@ World::World()
       jobs_(*OpenSqliteStore(folder_ + "/mendel.sqlite", SystemClock())),
       blobs_(*OpenBlobStore(folder_, {1 << 20, 8 << 20}, SystemClock())),
       authenticator_(*Authenticator::Create(options_, log_)),
+      tracer_(*Tracer::Open("", "fuzz", log_)),
       env_{options_,
            *jobs_,
            *blobs_,
@@ -59,6 +60,7 @@ World::World()
            log_,
            metrics_,
            *authenticator_,
+           *tracer_,
            [this](const v1::JobSpec& spec) { return WorkKey(spec, options_.runner); }} {}
 
 World::~World() { std::filesystem::remove_all(folder_); }

@@ -66,6 +66,7 @@ class World {
   std::unique_ptr<JobStore> jobs_;
   std::unique_ptr<BlobStore> blobs_;
   std::unique_ptr<Authenticator> authenticator_;
+  std::unique_ptr<Tracer> tracer_;
   Environment env_;
   std::vector<std::string> names_;
   std::unique_ptr<Upload> upload_;

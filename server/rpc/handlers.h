@@ -77,6 +77,10 @@ absl::StatusOr<Operation> OperationOf(Environment& env, const StoredJob& job);
 /// The operation of a name: `jobs/{uuid}`, or `plans/{sha256}` where a stored plan answered a
 /// search whose job is gone.
 absl::StatusOr<Operation> FindOperation(Environment& env, const std::string& name);
+/// A page of the jobs among these that match the filter (list_filter.h).
+absl::StatusOr<Page<StoredJob>> FilteredJobs(Environment& env, const JobFilter& among,
+                                             const std::string& filter, int page_size,
+                                             const std::string& token);
 /// PermissionDenied unless the job is the caller's or the caller is admin.
 absl::Status CheckOwner(const StoredJob& job, const Caller& caller);
 

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "server/rpc/errors.h"
+#include "server/rpc/filter_records.h"
 #include "server/rpc/handlers.h"
 #include "server/rpc/names.h"
 #include "server/store/spec_names.h"
@@ -183,11 +184,23 @@ absl::Status ListJobs(Environment& env, const Caller& caller, const v1::ListJobs
   filter.project = caller.project;
   filter.client = request.client();
   if (filter.client.empty() && caller.role == Role::kSubmitter) filter.client = caller.name;
-  MENDEL_ASSIGN_OR_RETURN(const Page<StoredJob> page,
-                          env.jobs.ListJobs(filter, page_size, request.page_token()));
+  MENDEL_ASSIGN_OR_RETURN(
+      const Page<StoredJob> page,
+      FilteredJobs(env, filter, request.filter(), page_size, request.page_token()));
   for (const StoredJob& job : page.items) *response.add_jobs() = PublicJob(job);
   response.set_next_page_token(page.next_token);
   return absl::OkStatus();
+}
+
+absl::StatusOr<Page<StoredJob>> FilteredJobs(Environment& env, const JobFilter& among,
+                                             const std::string& filter, int page_size,
+                                             const std::string& token) {
+  MENDEL_ASSIGN_OR_RETURN(const ListFilter parsed, ListFilter::Parse(filter, JobFields()));
+  FilterRecords records(env);
+  return FilteredPage<StoredJob>(
+      parsed, page_size, token,
+      [&](int size, const std::string& from) { return env.jobs.ListJobs(among, size, from); },
+      [&](const StoredJob& job) { return records.Of(job); });
 }
 
 absl::Status CancelJob(Environment& env, const Caller& caller, const v1::CancelJobRequest& request,

@@ -24,10 +24,10 @@ constexpr int kBatch = 64;
 /// leaves out progress that newer progress has overtaken.
 class Watcher final : public grpc::ServerWriteReactor<v1::JobEvent> {
  public:
-  Watcher(Environment& env, std::unique_ptr<Permits::Permit> permit,
-          const v1::WatchJobRequest& request)
+  Watcher(Environment& env, AdmittedWait admitted, const v1::WatchJobRequest& request)
       : env_(env),
-        permit_(std::move(permit)),
+        permit_(std::move(admitted.permit)),
+        span_(std::move(admitted.span)),
         name_(request.name()),
         after_(request.after_sequence()),
         stepper_(env.hub, env.pool, [this] { return Step(); }) {
@@ -87,12 +87,14 @@ class Watcher final : public grpc::ServerWriteReactor<v1::JobEvent> {
   Stepper::Next End(const absl::Status& status) {
     stepper_.Close();
     permit_.reset();
-    Finish(EndCall(env_, kWatch, status));
+    span_.End(status);
+    Finish(EndCall(env_, kWatch, status, span_.trace()));
     return Stepper::Next::kDone;
   }
 
   Environment& env_;
   std::unique_ptr<Permits::Permit> permit_;
+  CallSpan span_;
   const std::string name_;
   int64_t after_;
   bool asked_ = false;
@@ -116,22 +118,23 @@ class JobsService final : public v1::Jobs::CallbackService {
   grpc::ServerWriteReactor<v1::JobEvent>* WatchJob(grpc::CallbackServerContext* context,
                                                    const v1::WatchJobRequest* request) override {
     v1::WatchJobRequest taken = *request;
-    absl::StatusOr<std::unique_ptr<Permits::Permit>> permit = TakePermit(*context, taken);
-    if (!permit.ok())
+    absl::StatusOr<AdmittedWait> admitted = AdmitWatch(*context, taken);
+    if (!admitted.ok())
       return new Refusal<grpc::ServerWriteReactor<v1::JobEvent>>(
-          EndCall(env_, kWatch, permit.status()));
-    return new Watcher(env_, *std::move(permit), taken);
+          EndCall(env_, kWatch, admitted.status()));
+    return new Watcher(env_, *std::move(admitted), taken);
   }
 
  private:
-  absl::StatusOr<std::unique_ptr<Permits::Permit>> TakePermit(
-      const grpc::CallbackServerContext& context, v1::WatchJobRequest& request) {
-    MENDEL_ASSIGN_OR_RETURN(const Principal principal, Admit(env_, context, kWatch));
+  absl::StatusOr<AdmittedWait> AdmitWatch(const grpc::CallbackServerContext& context,
+                                          v1::WatchJobRequest& request) {
+    MENDEL_ASSIGN_OR_RETURN(Principal principal, Admit(env_, context, kWatch));
     MENDEL_ASSIGN_OR_RETURN(const std::string project, TakeProject(request));
     MENDEL_ASSIGN_OR_RETURN(const Caller caller, EnterProject(principal, kWatch, project));
     MENDEL_RETURN_IF_ERROR(CheckJobName("name", request.name()));
     if (request.after_sequence() < 0) return FieldError("after_sequence", "is negative");
-    return env_.watchers.Take(caller.name);
+    MENDEL_ASSIGN_OR_RETURN(auto permit, env_.watchers.Take(caller.name));
+    return AdmittedWait{std::move(permit), CallSpan(env_, kWatch, principal)};
   }
 
   Environment& env_;

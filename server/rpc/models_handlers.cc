@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "server/rpc/errors.h"
+#include "server/rpc/filter_records.h"
 #include "server/rpc/handlers.h"
 #include "server/rpc/names.h"
 #include "server/store/blob_store.h"
@@ -140,8 +141,16 @@ absl::Status GetModel(Environment& env, const Caller&, const v1::GetModelRequest
 absl::Status ListModels(Environment& env, const Caller& caller,
                         const v1::ListModelsRequest& request, v1::ListModelsResponse& response) {
   MENDEL_ASSIGN_OR_RETURN(const int page_size, PageSize(env.options, request.page_size()));
+  MENDEL_ASSIGN_OR_RETURN(const ListFilter filter,
+                          ListFilter::Parse(request.filter(), ModelFields()));
+  FilterRecords records(env);
   MENDEL_ASSIGN_OR_RETURN(const Page<v1::Model> page,
-                          env.jobs.ListModels(caller.project, page_size, request.page_token()));
+                          FilteredPage<v1::Model>(
+                              filter, page_size, request.page_token(),
+                              [&](int size, const std::string& token) {
+                                return env.jobs.ListModels(caller.project, size, token);
+                              },
+                              [&](const v1::Model& model) { return records.Of(model); }));
   for (const v1::Model& model : page.items) *response.add_models() = model;
   response.set_next_page_token(page.next_token);
   return absl::OkStatus();

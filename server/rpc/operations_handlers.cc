@@ -73,14 +73,13 @@ absl::Status ListOperations(Environment& env, const Caller& caller,
                             google::longrunning::ListOperationsResponse& response) {
   if (!request.name().empty() && SplitName(request.name()).rest != "jobs")
     return FieldError("name", "is not 'jobs' or 'projects/{project}/jobs'");
-  if (!request.filter().empty())
-    return FieldError("filter", "filters are not supported; Jobs.ListJobs has some");
   MENDEL_ASSIGN_OR_RETURN(const int page_size, PageSize(env.options, request.page_size()));
   JobFilter filter;
   filter.project = caller.project;
   if (caller.role == Role::kSubmitter) filter.client = caller.name;
-  MENDEL_ASSIGN_OR_RETURN(const Page<StoredJob> page,
-                          env.jobs.ListJobs(filter, page_size, request.page_token()));
+  MENDEL_ASSIGN_OR_RETURN(
+      const Page<StoredJob> page,
+      FilteredJobs(env, filter, request.filter(), page_size, request.page_token()));
   for (const StoredJob& job : page.items) {
     MENDEL_ASSIGN_OR_RETURN(*response.add_operations(), OperationOf(env, job));
   }

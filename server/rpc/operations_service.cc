@@ -20,11 +20,11 @@ constexpr int64_t kMaxWaitSeconds = 24 * 3600;
 /// it is then.
 class Waiter final : public grpc::ServerUnaryReactor {
  public:
-  Waiter(Environment& env, std::unique_ptr<Permits::Permit> permit,
-         google::longrunning::WaitOperationRequest request,
+  Waiter(Environment& env, AdmittedWait admitted, google::longrunning::WaitOperationRequest request,
          google::longrunning::Operation& response)
       : env_(env),
-        permit_(std::move(permit)),
+        permit_(std::move(admitted.permit)),
+        span_(std::move(admitted.span)),
         request_(std::move(request)),
         response_(response),
         stepper_(env.hub, env.pool, [this] { return Step(); }) {
@@ -53,12 +53,14 @@ class Waiter final : public grpc::ServerUnaryReactor {
     const absl::Status status = operation.status();
     if (status.ok()) response_ = *std::move(operation);
     permit_.reset();
-    Finish(EndCall(env_, kWait, status));
+    span_.End(status);
+    Finish(EndCall(env_, kWait, status, span_.trace()));
     return Stepper::Next::kDone;
   }
 
   Environment& env_;
   std::unique_ptr<Permits::Permit> permit_;
+  CallSpan span_;
   const google::longrunning::WaitOperationRequest request_;
   google::longrunning::Operation& response_;
   int64_t until_micros_ = 0;
@@ -83,20 +85,20 @@ class OperationsService final : public google::longrunning::Operations::Callback
                                           const google::longrunning::WaitOperationRequest* request,
                                           google::longrunning::Operation* response) override {
     google::longrunning::WaitOperationRequest taken = *request;
-    absl::StatusOr<std::unique_ptr<Permits::Permit>> permit = TakePermit(*context, taken);
-    if (!permit.ok())
-      return new Refusal<grpc::ServerUnaryReactor>(EndCall(env_, kWait, permit.status()));
-    return new Waiter(env_, *std::move(permit), std::move(taken), *response);
+    absl::StatusOr<AdmittedWait> admitted = AdmitWait(*context, taken);
+    if (!admitted.ok())
+      return new Refusal<grpc::ServerUnaryReactor>(EndCall(env_, kWait, admitted.status()));
+    return new Waiter(env_, *std::move(admitted), std::move(taken), *response);
   }
 
  private:
-  absl::StatusOr<std::unique_ptr<Permits::Permit>> TakePermit(
-      const grpc::CallbackServerContext& context,
-      google::longrunning::WaitOperationRequest& request) {
-    MENDEL_ASSIGN_OR_RETURN(const Principal principal, Admit(env_, context, kWait));
+  absl::StatusOr<AdmittedWait> AdmitWait(const grpc::CallbackServerContext& context,
+                                         google::longrunning::WaitOperationRequest& request) {
+    MENDEL_ASSIGN_OR_RETURN(Principal principal, Admit(env_, context, kWait));
     MENDEL_ASSIGN_OR_RETURN(const std::string project, TakeProject(request));
     MENDEL_ASSIGN_OR_RETURN(const Caller caller, EnterProject(principal, kWait, project));
-    return env_.watchers.Take(caller.name);
+    MENDEL_ASSIGN_OR_RETURN(auto permit, env_.watchers.Take(caller.name));
+    return AdmittedWait{std::move(permit), CallSpan(env_, kWait, principal)};
   }
 
   Environment& env_;

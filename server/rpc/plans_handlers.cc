@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 #include "server/rpc/errors.h"
+#include "server/rpc/filter_records.h"
 #include "server/rpc/handlers.h"
 #include "server/rpc/names.h"
 
@@ -19,9 +20,17 @@ absl::Status ListPlans(Environment& env, const Caller& caller, const v1::ListPla
                        v1::ListPlansResponse& response) {
   MENDEL_ASSIGN_OR_RETURN(const int page_size, PageSize(env.options, request.page_size()));
   if (!request.model().empty()) MENDEL_RETURN_IF_ERROR(CheckModelName("model", request.model()));
-  MENDEL_ASSIGN_OR_RETURN(
-      const Page<v1::Plan> page,
-      env.jobs.ListPlans(caller.project, request.model(), page_size, request.page_token()));
+  MENDEL_ASSIGN_OR_RETURN(const ListFilter filter,
+                          ListFilter::Parse(request.filter(), PlanFields()));
+  FilterRecords records(env);
+  MENDEL_ASSIGN_OR_RETURN(const Page<v1::Plan> page,
+                          FilteredPage<v1::Plan>(
+                              filter, page_size, request.page_token(),
+                              [&](int size, const std::string& token) {
+                                return env.jobs.ListPlans(caller.project, request.model(), size,
+                                                          token);
+                              },
+                              [&](const v1::Plan& plan) { return records.Of(plan); }));
   for (const v1::Plan& plan : page.items) *response.add_plans() = plan;
   response.set_next_page_token(page.next_token);
   return absl::OkStatus();

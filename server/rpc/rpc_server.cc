@@ -55,7 +55,8 @@ void SetLimits(const ServerOptions& options, grpc::ServerBuilder& builder) {
   grpc::ResourceQuota quota("mendel");
   quota.Resize(static_cast<size_t>(options.rpc_memory_bytes));
   builder.SetResourceQuota(quota);
-  builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
+  // gRPC's own refusal has no details; calls up to twice the limit are refused with them (call.cc).
+  builder.SetMaxReceiveMessageSize(static_cast<int>(2 * options.max_message_bytes));
   builder.SetMaxSendMessageSize(static_cast<int>(options.max_message_bytes));
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
                              static_cast<int>(options.max_metadata_bytes));

@@ -231,7 +231,16 @@ TEST(Hostile, LimitsHold) {
   v1::FindMissingBlobsResponse missing;
   EXPECT_EQ(models.FindMissingBlobs(&context, blobs, &missing).error_code(),
             grpc::INVALID_ARGUMENT);
-  const std::string huge(2 << 20, 'x');
+  v1::GetJobRequest large;
+  large.set_name(std::string(3 << 19, 'x'));
+  grpc::ClientContext large_context;
+  Prepare(large_context);
+  v1::Job none;
+  const grpc::Status too_large =
+      v1::Jobs::Stub(server.channel(true)).GetJob(&large_context, large, &none);
+  EXPECT_EQ(too_large.error_code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(ReasonAndField(too_large).first, "MESSAGE_SIZE");
+  const std::string huge(3 << 20, 'x');
   EXPECT_EQ(
       Call(server.channel(true), "/mendel.v1.Jobs/GetJob", "", huge, 1'000).first.error_code(),
       grpc::RESOURCE_EXHAUSTED);

@@ -316,7 +316,7 @@ TEST_F(Tenancy, HostileProjects) {
 }
 
 TEST_F(Tenancy, PageAndMetrics) {
-  WebPage page(server_.env(), "1");
+  WebPage page(server_.env(), "1", {});
   const auto get = [&](const std::string& target, const std::string& principal) {
     const auto request =
         ParseHttpRequest(Cat("GET ", target, " HTTP/1.1\r\nHost: localhost\r\n",
@@ -327,8 +327,11 @@ TEST_F(Tenancy, PageAndMetrics) {
   for (const Tenant& tenant : tenants_) {
     const std::string base = Cat("/api/", tenant.In("jobs"));
     const std::string job = Cat("/api/", tenant.job);
-    for (const std::string& target : {base, job, job + "/result", job + "/plan", job + "/log",
-                                      job + "/report", job + "/bundle"}) {
+    const std::string plan = Cat("/api/", tenant.plan);
+    for (const std::string& target :
+         {base, job, job + "/result", job + "/plan", job + "/log", job + "/report", job + "/bundle",
+          Cat("/api/", tenant.In("models")), Cat("/api/", tenant.In("plans")), plan, plan + "/plan",
+          plan + "/onnx", plan + "/html"}) {
       for (const auto& [principal, roles] : Principals()) {
         const bool may = ParseGrants(roles)->In(tenant.project) >= Role::kReader;
         const HttpResponse response = get(target, principal);

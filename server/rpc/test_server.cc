@@ -40,11 +40,12 @@ TestServer::TestServer(const std::function<void(ServerOptions&)>& change, const 
   blobs_ = Must(
       OpenBlobStore(folder_, {options_.max_blob_bytes, options_.max_store_bytes}, SystemClock()));
   authenticator_ = Must(Authenticator::Create(options_, log_));
+  tracer_ = Must(Tracer::Open(options_.trace_file, "test", log_));
   const auto key = [](const v1::JobSpec& spec) {
     return Sha256Hex(std::string_view(spec.SerializeAsString()));
   };
-  env_ = std::unique_ptr<Environment>(
-      new Environment{options_, *jobs_, *blobs_, clock, log_, metrics_, *authenticator_, key});
+  env_ = std::unique_ptr<Environment>(new Environment{options_, *jobs_, *blobs_, clock, log_,
+                                                      metrics_, *authenticator_, *tracer_, key});
   rpc_ = Must(StartRpcServer(*env_));
 }
 

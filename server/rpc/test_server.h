@@ -51,6 +51,7 @@ class TestServer {
   std::unique_ptr<JobStore> jobs_;
   std::unique_ptr<BlobStore> blobs_;
   std::unique_ptr<Authenticator> authenticator_;
+  std::unique_ptr<Tracer> tracer_;
   std::unique_ptr<Environment> env_;
   std::unique_ptr<RpcServer> rpc_;
 };

@@ -293,6 +293,71 @@ TEST_F(Blobs, SweepSparesWhatIsNeededOrTouched) {
   EXPECT_EQ(blobs_->List()->size(), 2U);
 }
 
+TEST_F(Blobs, ProjectsShareNothing) {
+  const std::string bytes = Bytes(1000, 31);
+  const auto in = [&](const std::string& project) {
+    BlobId blob = IdOf(bytes);
+    blob.project = project;
+    return blob;
+  };
+  const auto put = [&](const std::string& project, int number) {
+    UploadId upload = UploadOf(bytes, number);
+    upload.blob.project = project;
+    auto writer = blobs_->OpenUpload(upload, 0);
+    if (!writer.ok()) return writer.status();
+    if (const absl::Status appended = (*writer)->Append(bytes); !appended.ok()) return appended;
+    return (*writer)->Finish();
+  };
+  ASSERT_TRUE(put("a", 1).ok());
+  EXPECT_TRUE(blobs_->Contains(in("a")));
+  EXPECT_FALSE(blobs_->Contains(in("b")) || blobs_->Contains(in("")));
+  EXPECT_FALSE(blobs_->OpenBlob(in("b")).ok());
+  UploadId same = UploadOf(bytes, 1);
+  same.blob.project = "b";
+  EXPECT_EQ(blobs_->Status(same).status().code(), Code::kNotFound) << "the upload's id is a's";
+  ASSERT_TRUE(put("b", 1).ok()) << "the bytes travel again";
+  const std::string path = folder_.path() + "/result";
+  std::ofstream(path, std::ios::binary) << bytes;
+  ASSERT_EQ(blobs_->Adopt(path, "c")->project, "c");
+  EXPECT_EQ(*blobs_->TotalBytes(), 3000) << "a copy a project";
+  const std::string own = *blobs_->Path(in("c"));
+  EXPECT_NE(own, *blobs_->Path(in("a")));
+  // The damage of one project's copy is not another's.
+  std::filesystem::resize_file(own, 5);
+  EXPECT_EQ(Get(in("a")), bytes);
+  EXPECT_EQ(blobs_->Check()->size(), 1U);
+}
+
+TEST_F(Blobs, SweepAndTouchAreOfOneProject) {
+  const std::string bytes = Bytes(30, 32);
+  const std::string path = folder_.path() + "/result";
+  std::ofstream(path, std::ios::binary) << bytes;
+  const auto in = [&](const std::string& project) {
+    BlobId blob = IdOf(bytes);
+    blob.project = project;
+    return blob;
+  };
+  for (const char* project : {"", "a", "b", "c"}) ASSERT_TRUE(blobs_->Adopt(path, project).ok());
+  UploadId abandoned = UploadOf(Bytes(40, 33), 5);
+  abandoned.blob.project = "a";
+  auto writer = *blobs_->OpenUpload(abandoned, 0);
+  ASSERT_TRUE(writer->Append(Bytes(40, 33).substr(0, 20)).ok() && writer->Commit().ok());
+  writer.reset();
+  // The system dates unfinished uploads.
+  const timespec long_ago[2] = {{0, 0}, {0, 0}};
+  for (const auto& entry : std::filesystem::directory_iterator(root_ + "/uploads"))
+    ASSERT_EQ(utimensat(AT_FDCWD, entry.path().c_str(), long_ago, 0), 0);
+  clock_.Advance(1'000'000);
+  const int64_t later = clock_.WallMicros();
+  blobs_->Touch(in("b"));
+  EXPECT_EQ(blobs_->Sweep({BlobKey(in("a"))}, later).value_or(-1), 30 + 30 + 20)
+      << "those of default and c, and the upload of a";
+  EXPECT_TRUE(blobs_->Contains(in("a"))) << "referenced";
+  EXPECT_TRUE(blobs_->Contains(in("b"))) << "touched";
+  EXPECT_FALSE(blobs_->Contains(in("")) || blobs_->Contains(in("c")));
+  EXPECT_TRUE(std::filesystem::is_empty(root_ + "/uploads"));
+}
+
 TEST_F(Blobs, CheckFindsChangedBytes) {
   const std::string bytes = Bytes(1000, 13);
   ASSERT_TRUE(Put(bytes).ok());

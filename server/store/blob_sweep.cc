@@ -1,4 +1,5 @@
 // Listing, garbage collection and checks of the store.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>

@@ -26,6 +26,7 @@ CONTRAST = """(() => {
     return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
   }));
 })()"""
+EXAMPLE = pathlib.Path(__file__).resolve().parent.parent.parent / "examples" / "squeezenet1_1.onnx"
 failures = []
 
 
@@ -84,18 +85,39 @@ def check_live_progress(browser, server, mendel, folder, submit):
     return job, worker
 
 
-def check_plan(browser, job, folder, plan):
-    check("at most 2^-" in browser.value("document.querySelector('#result').innerText"), "the certificate's bound is shown")
+def downloaded(browser, folder, selector, name):
+    """The bytes of the file that a click on a link brings, or None."""
+    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+    browser.value(f"document.querySelector({json.dumps(selector)}).click()")
+    got = folder / name
+    until = time.monotonic() + devtools.PATIENCE
+    while not (got.exists() and not got.with_name(name + ".crdownload").exists()) and time.monotonic() < until:
+        time.sleep(0.05)
+    if not got.exists():
+        return None
+    data = got.read_bytes()
+    got.unlink()
+    return data
+
+
+def check_plan(browser, mendel, folder, plan):
+    check("Wrong with probability" in browser.value("document.querySelector('#result').innerText"), "the certificate's bound is shown")
     check(browser.value("document.querySelectorAll('#result svg.times rect').length") == 2, "times are drawn")
     check(test_models.HOSTILE in browser.value("document.querySelector('#facts').textContent"), "a hostile file name is text")
-    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
-    browser.value("[...document.querySelectorAll('#files a')].find((a) => a.textContent.startsWith('Plan')).click()")
-    got = folder / f"mendel-{job[5:13]}.plan"
-    until = time.monotonic() + devtools.PATIENCE
-    while not (got.exists() and got.stat().st_size == plan.stat().st_size) and time.monotonic() < until:
-        time.sleep(0.05)
-    check(got.exists() and hashlib.sha256(got.read_bytes()).digest() == hashlib.sha256(plan.read_bytes()).digest(), "the plan is downloaded")
-    got.unlink(missing_ok=True)
+    check("What made it faster" in browser.value("document.querySelector('#result').textContent"), "the gain is explained")
+    check(browser.value("document.querySelector('#options').textContent").startswith("Threads1Search time1 s"), "options are listed")
+    digest = hashlib.sha256(plan.read_bytes()).hexdigest()
+    stem = f"mendel-{digest[:8]}"
+    check(downloaded(browser, folder, "#files a[href$='/plan']", f"{stem}.plan") == plan.read_bytes(), "the plan is downloaded")
+    own = subprocess.run([mendel, "export", str(plan), "--onnx", "own.onnx"], capture_output=True, text=True)
+    check(own.returncode == 0 and downloaded(browser, folder, "#files a[href$='/onnx']", f"{stem}.onnx") == pathlib.Path("own.onnx").read_bytes(),
+          "the plan's graph is downloaded as `mendel export` writes it")
+    report = (downloaded(browser, folder, "#files a[href$='/html']", f"{stem}.html") or b"").decode()
+    check("<h2>Graph</h2>" in report and "<svg" in report, "the report is that of `mendel explain --html`")
+    check(test_models.HOSTILE not in report, "a hostile name is text in the report")
+    browser.open(browser.value("location.href.split('#')[0]") + f"#/plans/{digest}")
+    browser.wait("document.querySelectorAll('#plan-files a').length === 3 && document.querySelector('#plan-body svg.times')")
+    check(test_models.HOSTILE in browser.value("document.querySelector('#plan-facts').textContent"), "a plan's page names its model")
 
 
 def check_regions(browser):
@@ -144,6 +166,82 @@ def check_keyboard(browser, server):
     browser.wait("location.hash.startsWith('#/jobs/') && !document.querySelector('#job').hidden")
 
 
+def check_actions(browser, server, submit):
+    """A waiting job is cancelled, and its work is submitted again, by the page's buttons."""
+    job = submit(str(EXAMPLE), "--budget", "600s")
+    browser.open(server.url + "#/" + job)
+    browser.wait("!document.querySelector('#cancel').hidden")
+    browser.wait("document.querySelector('#facts').innerText.includes('running')")
+    browser.wait("!document.querySelector('#bar').hidden && document.querySelector('#bar').value > 0")
+    for what in ("Phase", "Candidates", "Time left"):
+        browser.wait(f"document.querySelector('#progress').textContent.includes('{what}')")
+    check_phone_and_colors(browser, "a live job")
+    browser.value("document.querySelector('#cancel').click()")
+    browser.wait("!document.querySelector('#again').hidden")
+    state = browser.value("document.querySelector('#facts dd').textContent")
+    check(state in ("succeeded", "cancelled"), f"the job was cancelled: {state}")
+    browser.value("document.querySelector('#again').click()")
+    browser.wait(f"location.hash.startsWith('#/jobs/') && location.hash !== '#/{job}'")
+    browser.wait("!document.querySelector('#cancel').hidden")
+    again = browser.value("location.hash")
+    browser.value("document.querySelector('#cancel').click()")
+    browser.wait("document.querySelector('#cancel').hidden && /succeeded|cancelled/.test(document.querySelector('#facts').textContent)")
+    return [job, again[2:]]
+
+
+def check_lists(browser, server, hostile):
+    """Filters, and the lists of models and plans."""
+    browser.open(server.url + "#/jobs")
+    browser.wait("document.querySelectorAll('#rows tr').length > 0")
+    browser.value("(document.querySelector('#filter').value = 'model : cut', document.querySelector('#search').requestSubmit())")
+    browser.wait("document.querySelectorAll('#rows tr').length === 1")
+    check("filter=" in browser.value("location.hash"), "the address has the filter")
+    browser.value("(document.querySelector('#filter').value = 'color = red', document.querySelector('#search').requestSubmit())")
+    browser.wait("document.querySelector('#trouble').textContent.includes('create_time')")
+    browser.complaints = [text for text in browser.complaints if "400" not in text]
+    browser.open(server.url + "#/models")
+    browser.wait("document.querySelectorAll('#rows tr').length === 4")
+    check(hostile in browser.value("document.querySelector('#rows').textContent"), "models are listed by their files")
+    check_phone_and_colors(browser, "models")
+    browser.value("[...document.querySelectorAll('#rows tr')].find((row) => row.textContent.includes('cut.onnx')).querySelector('a').click()")
+    browser.wait("location.hash.startsWith('#/jobs?') && document.querySelectorAll('#rows tr').length === 1")
+    browser.open(server.url + "#/plans")
+    browser.wait("document.querySelectorAll('#rows tr').length >= 2")
+    check_phone_and_colors(browser, "plans")
+    browser.value("document.querySelector('#rows a').click()")
+    browser.wait("document.querySelectorAll('#plan-files a').length === 3")
+    check_phone_and_colors(browser, "a plan's page")
+
+
+def check_projects(browser, mendel, folder):
+    """A caller of two projects chooses between them; a reader has no buttons."""
+    auth = folder / "projects"
+    auth.write_text("".join(f"{name} {roles} sha256:{hashlib.sha256(name.encode()).hexdigest()}\n"
+                            for name, roles in [("ann", "vision:submitter,speech:reader"), ("bob", "vision:reader")]))
+    (folder / "tenants").mkdir()
+    server = Server(mendel, folder / "tenants", "server", "0", "--concurrent-jobs", "0", "--auth-file", str(auth))
+    submitted = subprocess.run([mendel, "submit", "whole.onnx", "--server", server.address, "--project", "vision", "--json"],
+                               env={**os.environ, "MENDEL_TOKEN": "ann"}, capture_output=True, text=True)
+    check(submitted.returncode == 0, f"submit into a project: {submitted.stderr}")
+    sign_in = "(document.querySelector('#token').value = '%s', document.querySelector('#sign-in').requestSubmit())"
+    browser.open(server.url)
+    browser.wait("!document.querySelector('#sign-in').hidden")
+    browser.value(sign_in % "ann")
+    browser.wait("!document.querySelector('#projects').hidden && document.querySelector('#project').options.length === 2")
+    browser.value("(() => { const s = document.querySelector('#project'); s.value = 'vision'; s.dispatchEvent(new Event('change')); })()")
+    browser.wait("location.hash === '#/projects/vision/jobs' && document.querySelectorAll('#rows tr').length === 1")
+    browser.value("document.querySelector('#rows a').click()")
+    browser.wait("!document.querySelector('#cancel').hidden")
+    browser.value("document.querySelector('#sign-out').click()")
+    check(browser.value("document.querySelector('#facts').childElementCount") == 0, "signing out forgets what was shown")
+    browser.value(sign_in % "bob")
+    browser.wait("document.querySelector('#who').textContent.startsWith('bob') && document.querySelector('#facts').textContent.includes('pending')")
+    check(browser.value("document.querySelector('#cancel').hidden && document.querySelector('#again').hidden"), "a reader has no buttons")
+    browser.value("document.querySelector('#sign-out').click()")
+    browser.complaints = [text for text in browser.complaints if "401" not in text]
+    server.stop()
+
+
 def check_tokens(browser, mendel, folder):
     auth = folder / "auth"
     auth.write_text(f"viewer reader sha256:{hashlib.sha256(b'secret').hexdigest()}\n")
@@ -160,7 +258,7 @@ def check_tokens(browser, mendel, folder):
     check(browser.value("localStorage.length + document.cookie.length") == 0, "the token is in the tab's storage only")
     link = browser.value("document.querySelector('#rows a').hash")
     browser.open(server.url + link)
-    browser.wait("document.querySelector('#files a')")
+    browser.wait("document.querySelector('#files a[href$=log]')")
     browser.value("document.querySelector('#files a[href$=log]').click()")
     got = folder / f"mendel-{link[7:15]}.log"
     until = time.monotonic() + devtools.PATIENCE
@@ -206,7 +304,9 @@ def main():
             made = submit(hostile, "--budget", "1s", "--wait", "-o", "made.plan")
             browser.open(server.url + "#/" + made)
             browser.wait("!document.querySelector('#result').hidden")
-            check_plan(browser, made, folder, folder / "made.plan")
+            check_plan(browser, mendel, folder, folder / "made.plan")
+            browser.open(server.url + "#/" + made)
+            browser.wait("!document.querySelector('#result').hidden")
             check_phone_and_colors(browser, "a plan")
             verdict = browser.value("fetch('/api/jobs').then((r) => r.json()).then((l) => l.jobs.find((j) => j.spec.compare_pair).name)")
             browser.open(server.url + "#/" + verdict)
@@ -222,12 +322,15 @@ def main():
             check(row[1] == hostile, f"the list names the model: {row}")
             check(row[4].endswith("x") and row[5].endswith(" s"), f"the list shows speed-up and duration: {row}")
             check_phone_and_colors(browser, "the list")
+            check_actions(browser, server, submit)
+            check_lists(browser, server, hostile)
             check(browser.value("document.title") != "owned", "no name was run")
             outside = [url for url in browser.requests if not url.startswith((server.url, "about:", "blob:"))]
             check(not outside, f"something else was requested: {outside}")
             if pictures:
                 take_pictures(browser, server, command, submit, pictures)
             check_tokens(browser, mendel, folder)
+            check_projects(browser, mendel, folder)
             server.stop()
             check(not browser.complaints, f"the browser complains: {browser.complaints}")
         finally:
@@ -241,22 +344,26 @@ def main():
 
 def take_pictures(browser, server, command, submit, folder):
     """What docs/service.md shows."""
-    example = pathlib.Path(__file__).resolve().parent.parent.parent / "examples" / "squeezenet1_1.onnx"
     pathlib.Path("original.onnx").write_bytes(test_models.whole(32, "features"))
     pathlib.Path("in_four_parts.onnx").write_bytes(test_models.cut(32, "features"))
     command("verify", "original.onnx", "in_four_parts.onnx")
     verdict = browser.value("fetch('/api/jobs').then((r) => r.json()).then((l) => l.jobs[0].name)")
     for seed in range(1, 5):  # on a busy machine a short search may find nothing
-        optimized = submit(str(example), "--budget", "45s", "--seed", str(seed), "--wait")
+        optimized = submit(str(EXAMPLE), "--budget", "45s", "--seed", str(seed), "--wait")
         if browser.value(f"fetch('/api/{optimized}/result').then((r) => r.json()).then((r) => r.details.mutants.length)"):
             break
+    live = submit(str(EXAMPLE), "--budget", "120s", "--seed", "9")
     folder.mkdir(exist_ok=True)
-    for name, view, width, dark in [("page_jobs", "", 1000, False), ("page_plan", optimized, 800, False), ("page_regions", verdict, 800, True),
-                                    ("page_phone", "", 360, False)]:
-        browser.screen(width, 400, dark)
+    for name, view, width, dark in [("page_live", live, 800, False), ("page_phone", live, 360, True), ("page_jobs", "jobs", 1000, False),
+                                    ("page_plans", "plans", 1000, True), ("page_plan", optimized, 800, False), ("page_regions", verdict, 800, True)]:
+        browser.screen(width, 300, dark)
         browser.open(server.url + "#/" + view)
-        browser.wait("document.querySelector('#result-body').childElementCount" if view else "document.querySelector('#rows tr')")
+        if view == live:
+            browser.wait("document.querySelector('#progress').textContent.includes('Best so far')")
+        else:
+            browser.wait("document.querySelector('#rows tr')" if name.endswith("s") and "/" not in view else "document.querySelector('#result-body').childElementCount")
         browser.picture(folder / f"{name}.png")
+    command("cancel", live)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,15 @@
 #include "server/web/downloads.h"
 
+#include <fcntl.h>
 #include <google/protobuf/util/time_util.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -33,6 +38,24 @@ class BlobBody final : public HttpBody {
   const std::unique_ptr<BlobReader> reader_;
   const std::unique_ptr<Permits::Permit> permit_;
   Metrics& metrics_;
+};
+
+/// A file of this machine; its name may go while it is read.
+class FileBody final : public HttpBody {
+ public:
+  FileBody(Descriptor file, int64_t size, std::unique_ptr<Permits::Permit> permit)
+      : file_(std::move(file)), size_(size), permit_(std::move(permit)) {}
+  int64_t size() const override { return size_; }
+  absl::StatusOr<int64_t> Read(int64_t offset, char* buffer, int64_t capacity) override {
+    const ssize_t got = pread(file_.get(), buffer, static_cast<size_t>(capacity), offset);
+    if (got < 0) return absl::ErrnoToStatus(errno, "a plan's file");
+    return int64_t{got};
+  }
+
+ private:
+  const Descriptor file_;
+  const int64_t size_;
+  const std::unique_ptr<Permits::Permit> permit_;
 };
 
 HttpResponse Attachment(const std::string& type, const std::string& file_name) {
@@ -83,7 +106,37 @@ absl::StatusOr<std::string> LogText(Environment& env, const std::string& job) {
   return text + "(the rest is left out)\n";
 }
 
+absl::StatusOr<HttpResponse> FileResponse(Environment& env, const Caller& caller,
+                                          const std::string& path, const std::string& file_name) {
+  MENDEL_ASSIGN_OR_RETURN(auto permit, env.transfers.Take(caller.name));
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat info {};
+  if (!file || fstat(file.get(), &info) != 0)
+    return absl::UnavailableError("the file has just been deleted: try again");
+  HttpResponse response = Attachment("application/octet-stream", file_name);
+  response.stream = std::make_shared<FileBody>(std::move(file), info.st_size, std::move(permit));
+  return response;
+}
+
 }  // namespace
+
+absl::StatusOr<HttpResponse> PlanDownload(Environment& env, const Caller& caller, PlanFiles& files,
+                                          const std::string& plan, const std::string& what) {
+  v1::GetPlanRequest request;
+  request.set_name(plan);
+  v1::Plan found;
+  MENDEL_RETURN_IF_ERROR(handlers::GetPlan(env, caller, request, found));
+  const std::string name = Cat("mendel-", plan.substr(plan.rfind('/') + 1, 8), ".", what);
+  if (what == "plan") return BlobResponse(env, caller, found.blob(), name);
+  if (what != "onnx" && what != "html") return absl::NotFoundError("a plan has no such file");
+  const auto kind = what == "onnx" ? PlanFiles::Kind::kOnnx : PlanFiles::Kind::kReport;
+  MENDEL_ASSIGN_OR_RETURN(const std::optional<std::string> path, files.Get(found, kind));
+  if (path) return FileResponse(env, caller, *path, name);
+  return HttpResponse{202,
+                      "application/json; charset=utf-8",
+                      "{\"state\":\"working\"}",
+                      {{"Cache-Control", "no-store"}, {"Retry-After", "1"}}};
+}
 
 std::string EventLine(const v1::JobEvent& event) {
   std::string text =

@@ -1,5 +1,5 @@
-// Files that the page offers: plans and bundles from the blob store, a job's journal as text, the
-// verifier's report.
+// Files that the page offers: plans and bundles from the blob store, what is made of a plan, a
+// job's journal as text, the verifier's report.
 #ifndef MENDEL_SERVER_WEB_DOWNLOADS_H_
 #define MENDEL_SERVER_WEB_DOWNLOADS_H_
 
@@ -10,6 +10,7 @@
 #include "server/http_message.h"
 #include "server/rpc/environment.h"
 #include "server/rpc/roles.h"
+#include "server/web/plan_files.h"
 
 namespace mendel::server {
 
@@ -18,6 +19,10 @@ namespace mendel::server {
 /// transfers while they are.
 absl::StatusOr<HttpResponse> DownloadOf(Environment& env, const Caller& caller,
                                         const std::string& job, const std::string& what);
+
+/// `what`: "plan", "onnx" or "html" of the plan, as an attachment; code 202 while it is made.
+absl::StatusOr<HttpResponse> PlanDownload(Environment& env, const Caller& caller, PlanFiles& files,
+                                          const std::string& plan, const std::string& what);
 
 /// One line of the journal, without its line break: time, number, what happened. Printable ASCII.
 std::string EventLine(const v1::JobEvent& event);

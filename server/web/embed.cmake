@@ -1,6 +1,6 @@
 # cmake -DOUTPUT=page_files.cc -DFOLDER=page -P embed.cmake: writes the page's files as C++. "+" joins files into one.
 set(rows "")
-foreach(row "/|index.html|text/html" "/app.js|app.js+results.js|text/javascript" "/style.css|style.css|text/css"
+foreach(row "/|index.html|text/html" "/app.js|app.js+lists.js+job.js+results.js+places.js|text/javascript" "/style.css|style.css|text/css"
             "/icon.svg|icon.svg|image/svg+xml")
   string(REPLACE "|" ";" row ${row})
   list(GET row 0 path)

@@ -1,72 +1,24 @@
 #include "server/web/job_json.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/status.h"
 #include "server/rpc/handlers.h"
 #include "server/store/spec_names.h"
+#include "server/web/message_json.h"
 #include "server/web/plan_json.h"
 
 namespace mendel::server {
 namespace {
 
-absl::StatusOr<std::string> MessageJson(const google::protobuf::Message& message) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.preserve_proto_field_names = true;
-  std::string text;
-  const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
-  if (!status.ok())
-    return InternalError("a message that is no JSON: ",
-                         std::string(status.message().data(), status.message().size()));
-  return text;
-}
-
-/// Verdicts can be long; who polls a job need not get it again and again.
-void Shorten(v1::Job& job) {
-  job.clear_verdict();
-  if (job.has_error()) job.mutable_error()->clear_details();
-}
-
-/// Adds the main files of the spec's models. Models may have been deleted since.
-void AddFiles(Environment& env, const v1::JobSpec& spec, nlohmann::json& files) {
-  for (const std::string& name : ModelsOf(spec)) {
-    if (files.contains(name)) continue;
-    if (const auto model = env.jobs.GetModel(name); model.ok()) files[name] = model->main_file();
-  }
-}
-
-std::string TextOf(const nlohmann::json& value) {
-  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::string FilesJson(Environment& env, const v1::JobSpec& spec) {
+std::string FilesJson(Environment& env, const std::vector<std::string>& models) {
   nlohmann::json files = nlohmann::json::object();
-  AddFiles(env, spec, files);
-  return TextOf(files);
+  for (const std::string& model : models) AddFile(env, model, files);
+  return JsonText(files);
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> JobListJson(Environment& env, const Caller& caller,
-                                        const v1::ListJobsRequest& request) {
-  v1::ListJobsResponse response;
-  MENDEL_RETURN_IF_ERROR(handlers::ListJobs(env, caller, request, response));
-  nlohmann::json files = nlohmann::json::object();
-  nlohmann::json speedups = nlohmann::json::object();
-  for (v1::Job& job : *response.mutable_jobs()) {
-    Shorten(job);
-    AddFiles(env, job.spec(), files);
-    if (job.plan().empty()) continue;
-    if (const auto plan = env.jobs.GetPlan(job.plan()); plan.ok())
-      speedups[plan->name()] = plan->speedup();
-  }
-  MENDEL_ASSIGN_OR_RETURN(const std::string list, MessageJson(response));
-  return Cat("{\"files\":", TextOf(files), ",\"speedups\":", TextOf(speedups),
-             list == "{}" ? "" : ",", std::string_view(list).substr(1));
-}
 
 absl::StatusOr<std::string> JobJson(Environment& env, const Caller& caller, const std::string& name,
                                     int64_t after) {
@@ -76,8 +28,8 @@ absl::StatusOr<std::string> JobJson(Environment& env, const Caller& caller, cons
   MENDEL_RETURN_IF_ERROR(handlers::GetJob(env, caller, request, job));
   Shorten(job);
   MENDEL_ASSIGN_OR_RETURN(const std::string job_text, MessageJson(job));
-  std::string text =
-      Cat("{\"job\":", job_text, ",\"files\":", FilesJson(env, job.spec()), ",\"events\":[");
+  std::string text = Cat("{\"job\":", job_text, ",\"files\":", FilesJson(env, ModelsOf(job.spec())),
+                         ",\"events\":[");
   MENDEL_ASSIGN_OR_RETURN(const std::vector<v1::JobEvent> events,
                           env.jobs.Events(name, after, kEventsAtOnce));
   for (size_t i = 0; i < events.size(); ++i) {
@@ -108,6 +60,17 @@ absl::StatusOr<std::string> ResultJson(Environment& env, const Caller& caller,
   }
   return Cat("{\"plan\":", plan, ",\"verdict\":", verdict,
              ",\"report\":", report ? "true" : "false", ",\"details\":", details, "}");
+}
+
+absl::StatusOr<std::string> PlanJson(Environment& env, const Caller& caller,
+                                     const std::string& name) {
+  v1::GetPlanRequest request;
+  request.set_name(name);
+  v1::Plan plan;
+  MENDEL_RETURN_IF_ERROR(handlers::GetPlan(env, caller, request, plan));
+  MENDEL_ASSIGN_OR_RETURN(const std::string text, MessageJson(plan));
+  return Cat("{\"plan\":", text, ",\"files\":", FilesJson(env, {plan.model()}),
+             ",\"details\":", PlanDetailsJson(env.blobs, plan), "}");
 }
 
 }  // namespace mendel::server

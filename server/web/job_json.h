@@ -1,6 +1,5 @@
-// Jobs, events and results as JSON: messages of the API by protobuf's own mapping (names as in the
-// .proto files, 64-bit numbers as strings), and what a plan file says about its mutants and its
-// certificate.
+// One job with its events, and results as JSON: messages of the API (message_json.h), and what a
+// plan file says about its mutants and its certificate.
 #ifndef MENDEL_SERVER_WEB_JOB_JSON_H_
 #define MENDEL_SERVER_WEB_JOB_JSON_H_
 
@@ -17,10 +16,6 @@ namespace mendel::server {
 /// Most events in one answer.
 inline constexpr int kEventsAtOnce = 200;
 
-/// A v1::ListJobsResponse without verdicts.
-absl::StatusOr<std::string> JobListJson(Environment& env, const Caller& caller,
-                                        const v1::ListJobsRequest& request);
-
 /// {"job": v1::Job without its verdict, "files": {model: main file}, "events": [v1::JobEvent after
 /// `after`, kEventsAtOnce at most]}
 absl::StatusOr<std::string> JobJson(Environment& env, const Caller& caller, const std::string& name,
@@ -30,6 +25,10 @@ absl::StatusOr<std::string> JobJson(Environment& env, const Caller& caller, cons
 /// report can be read, "details": of server/web/plan_json.h, or null}
 absl::StatusOr<std::string> ResultJson(Environment& env, const Caller& caller,
                                        const std::string& name);
+
+/// {"plan": v1::Plan, "files": {model: main file}, "details": of server/web/plan_json.h, or null}
+absl::StatusOr<std::string> PlanJson(Environment& env, const Caller& caller,
+                                     const std::string& name);
 
 }  // namespace mendel::server
 

@@ -17,6 +17,7 @@ using Json = nlohmann::json;
 
 constexpr uint64_t kLongestSection = 16 << 20;
 constexpr int kMostMutants = 1000;
+constexpr size_t kMostCandidates = 40;
 constexpr int kMostBoxesShown = 2000;
 
 /// The message of a section; nullopt when it is absent, too long, damaged or of another type.
@@ -56,8 +57,10 @@ Json MutantJson(const plan::AppliedMutant& mutant, int& boxes) {
       {"original_ns", Finite(mutant.original_ns())},
       {"mutant_ns", Finite(mutant.mutant_ns())},
       {"choices", std::map<std::string, int64_t>(mutant.choices().begin(), mutant.choices().end())},
+      {"saved", Json::array()},
       {"where", Json::array()},
       {"mended", Json::array()}};
+  for (const std::string& saved : mutant.saved()) json["saved"].push_back(saved);
   for (const std::string& name : mutant.where()) json["where"].push_back(name);
   for (const plan::MendedOutput& output : mutant.mended()) {
     json["mended"].push_back(
@@ -67,6 +70,43 @@ Json MutantJson(const plan::AppliedMutant& mutant, int& boxes) {
          {"shape", std::vector<int64_t>(output.shape().begin(), output.shape().end())},
          {"boxes", BoxesJson(output, boxes)}});
   }
+  return json;
+}
+
+/// The candidates that lost, those that came farthest first.
+Json CandidatesJson(const plan::PlanInfo& info) {
+  Json json = Json::array();
+  for (const plan::Candidate& candidate : info.candidates()) {
+    if (candidate.outcome() == "used") continue;
+    if (json.size() == kMostCandidates) break;
+    json.push_back({{"rule", candidate.rule()},
+                    {"outcome", candidate.outcome()},
+                    {"reason", candidate.reason()},
+                    {"where", Json(candidate.where_size() > 0 ? candidate.where(0) : "")},
+                    {"original_ns", Finite(candidate.original_ns())},
+                    {"mutant_ns", Finite(candidate.mutant_ns())}});
+  }
+  return json;
+}
+
+/// The search's counters and phases.
+Json SearchJson(const plan::PlanInfo& info) {
+  const plan::SearchCounters& search = info.search();
+  int layouts = 0;
+  for (const auto& [node, name] : info.algorithms()) layouts += name.starts_with("layout") ? 1 : 0;
+  Json json = {{"proposed", search.proposed()},
+               {"partial", search.partial()},
+               {"corrected", search.mended()},
+               {"measured", search.measured()},
+               {"chosen", search.chosen()},
+               {"algorithms", static_cast<int>(info.algorithms_size()) - layouts},
+               {"layouts", layouts},
+               {"numerics", info.target().numerics()},
+               {"identity", info.target().identity()},
+               {"version", info.mendel_version()},
+               {"phases", Json::array()}};
+  for (const plan::PhaseSeconds& phase : search.phases())
+    json["phases"].push_back({{"phase", phase.phase()}, {"seconds", Finite(phase.seconds())}});
   return json;
 }
 
@@ -102,7 +142,11 @@ std::string PlanDetailsJson(BlobStore& blobs, const v1::Plan& plan) {
   if (!entries.ok()) return "null";
   const auto info = Section<plan::PlanInfo>(*file, *entries, "info");
   if (!info) return "null";
-  Json json = {{"mutants", Json::array()}, {"certificate", nullptr}, {"numeric", Json::array()}};
+  Json json = {{"mutants", Json::array()},
+               {"certificate", nullptr},
+               {"numeric", Json::array()},
+               {"candidates", CandidatesJson(*info)},
+               {"search", SearchJson(*info)}};
   int boxes = 0;
   for (const plan::AppliedMutant& mutant : info->mutants()) {
     if (json["mutants"].size() == kMostMutants) break;

@@ -10,9 +10,10 @@
 
 namespace mendel::server {
 
-/// {"mutants": [...], "certificate": {...} or null, "numeric": [...]}, or "null" when the file is
-/// missing or is no plan. Reads two sections of at most 16 MiB and checks their hashes. The file
-/// comes from a worker and may contain anything.
+/// {"mutants": [...], "certificate": {...} or null, "numeric": [...], "candidates": [...] (those
+/// that lost), "search": {...}}, or "null" when the file is missing or is no plan. Reads two
+/// sections of at most 16 MiB and checks their hashes. The file comes from a worker and may contain
+/// anything.
 std::string PlanDetailsJson(BlobStore& blobs, const v1::Plan& plan);
 
 }  // namespace mendel::server

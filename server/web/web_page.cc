@@ -10,13 +10,20 @@
 #include "server/rpc/admit.h"
 #include "server/rpc/errors.h"
 #include "server/store/project_name.h"
+#include "server/web/actions.h"
 #include "server/web/downloads.h"
 #include "server/web/job_json.h"
+#include "server/web/list_json.h"
 #include "server/web/page_files.h"
 
 namespace mendel::server {
 namespace {
 
+constexpr std::string_view kCancelJob = "/mendel.v1.Jobs/CancelJob";
+constexpr std::string_view kSubmitJob = "/mendel.v1.Jobs/SubmitJob";
+constexpr std::string_view kListModels = "/mendel.v1.Models/ListModels";
+constexpr std::string_view kListPlans = "/mendel.v1.Plans/ListPlans";
+constexpr std::string_view kGetPlan = "/mendel.v1.Plans/GetPlan";
 constexpr std::string_view kGetJob = "/mendel.v1.Jobs/GetJob";
 constexpr std::string_view kListJobs = "/mendel.v1.Jobs/ListJobs";
 constexpr std::string_view kWatchJob = "/mendel.v1.Jobs/WatchJob";
@@ -86,12 +93,21 @@ absl::StatusOr<int64_t> NumberOf(const HttpRequest& request, const std::string& 
   return value;
 }
 
-absl::StatusOr<std::string> JobList(Environment& env, const Caller& caller,
-                                    const HttpRequest& request) {
+/// A List request with page and filter as the address states them.
+template <class List>
+absl::StatusOr<List> ListOf(const Environment& env, const HttpRequest& request) {
   MENDEL_ASSIGN_OR_RETURN(const int64_t size, NumberOf(request, "page_size"));
-  v1::ListJobsRequest list;
+  List list;
   list.set_page_size(static_cast<int32_t>(std::min<int64_t>(size, env.options.max_page_size)));
   list.set_page_token(std::string(request.Parameter("page_token")));
+  // The message is sent to nobody, but its texts must be UTF-8 all the same.
+  list.set_filter(std::string(request.Parameter("filter")));
+  return list;
+}
+
+absl::StatusOr<std::string> JobList(Environment& env, const Caller& caller,
+                                    const HttpRequest& request) {
+  MENDEL_ASSIGN_OR_RETURN(auto list, ListOf<v1::ListJobsRequest>(env, request));
   if (const std::string state(request.Parameter("state")); !state.empty()) {
     v1::JobState value = v1::JOB_STATE_UNSPECIFIED;
     if (!v1::JobState_Parse(state, &value)) return FieldError("state", "is no state");
@@ -105,7 +121,7 @@ absl::Status NoSuchPage() { return absl::NotFoundError("there is no such page");
 }  // namespace
 
 HttpResponse WebPage::Answer(const HttpRequest& request) {
-  if (const PageFile* file = FindPageFile(request.path)) {
+  if (const PageFile* file = FindPageFile(request.path); file != nullptr && !request.post) {
     return {200, std::string(file->type), std::string(file->text), {{"Cache-Control", "no-cache"}}};
   }
   absl::StatusOr<HttpResponse> response = Data(request);
@@ -132,15 +148,19 @@ absl::StatusOr<HttpResponse> WebPage::Data(const HttpRequest& request) {
   std::vector<std::string> parts = PartsOf(request.path);
   if (parts.empty() || parts.front() != "api") return NoSuchPage();
   parts.erase(parts.begin());
-  if (parts == std::vector<std::string>{"session"}) return Session(request);
+  if (request.post) MENDEL_RETURN_IF_ERROR(CheckOwnPage(request));
+  if (parts == std::vector<std::string>{"session"} && !request.post) return Session(request);
   std::string project;
   if (parts.size() > 2 && parts[0] == "projects") {
     if (!IsProject(parts[1])) return FieldError("project", "is no project's name");
     project = ProjectOf(JoinName(parts[1], ""));
     parts.erase(parts.begin(), parts.begin() + 2);
   }
-  if (parts.empty() || parts.size() > 3 || parts[0] != "jobs") return NoSuchPage();
-  return Jobs(request, project, parts);
+  if (parts.empty() || parts.size() > 3) return NoSuchPage();
+  if (request.post) return Act(request, project, parts);
+  if (parts[0] == "jobs") return Jobs(request, project, parts);
+  if (parts[0] == "plans") return Plans(request, project, parts);
+  return parts[0] == "models" && parts.size() == 1 ? Models(request, project) : NoSuchPage();
 }
 
 absl::StatusOr<HttpResponse> WebPage::Session(const HttpRequest& request) {
@@ -184,6 +204,43 @@ absl::StatusOr<HttpResponse> WebPage::Jobs(const HttpRequest& request, const std
       const Caller caller,
       Enter(request, what == "plan" || what == "bundle" ? kRead : kWatchJob, project));
   return DownloadOf(env_, caller, name, what);
+}
+
+absl::StatusOr<HttpResponse> WebPage::Models(const HttpRequest& request,
+                                             const std::string& project) {
+  MENDEL_ASSIGN_OR_RETURN(const Caller caller, Enter(request, kListModels, project));
+  MENDEL_ASSIGN_OR_RETURN(const auto list, ListOf<v1::ListModelsRequest>(env_, request));
+  MENDEL_ASSIGN_OR_RETURN(std::string text, ModelListJson(env_, caller, list));
+  return JsonResponse(std::move(text));
+}
+
+absl::StatusOr<HttpResponse> WebPage::Plans(const HttpRequest& request, const std::string& project,
+                                            const std::vector<std::string>& parts) {
+  if (parts.size() == 1) {
+    MENDEL_ASSIGN_OR_RETURN(const Caller caller, Enter(request, kListPlans, project));
+    MENDEL_ASSIGN_OR_RETURN(const auto list, ListOf<v1::ListPlansRequest>(env_, request));
+    MENDEL_ASSIGN_OR_RETURN(std::string text, PlanListJson(env_, caller, list));
+    return JsonResponse(std::move(text));
+  }
+  const std::string name = JoinName(project, "plans/" + parts[1]);
+  const bool file = parts.size() == 3;
+  MENDEL_ASSIGN_OR_RETURN(const Caller caller, Enter(request, file ? kRead : kGetPlan, project));
+  if (file) return PlanDownload(env_, caller, files_, name, parts[2]);
+  MENDEL_ASSIGN_OR_RETURN(std::string text, PlanJson(env_, caller, name));
+  return JsonResponse(std::move(text));
+}
+
+absl::StatusOr<HttpResponse> WebPage::Act(const HttpRequest& request, const std::string& project,
+                                          const std::vector<std::string>& parts) {
+  const std::string what = parts.size() == 3 && parts[0] == "jobs" ? parts[2] : "";
+  if (what != "cancel" && what != "again") return NoSuchPage();
+  const std::string name = JoinName(project, "jobs/" + parts[1]);
+  const bool cancel = what == "cancel";
+  MENDEL_ASSIGN_OR_RETURN(const Caller caller,
+                          Enter(request, cancel ? kCancelJob : kSubmitJob, project));
+  MENDEL_ASSIGN_OR_RETURN(
+      std::string text, cancel ? CancelFromPage(env_, caller, name) : RunAgain(env_, caller, name));
+  return JsonResponse(std::move(text));
 }
 
 HttpResponse WebPage::Refusal(const absl::Status& status) {

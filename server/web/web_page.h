@@ -1,4 +1,4 @@
-// The read-only web page: its files, and what its script requests, as JSON. Everything is read
+// The web page: its files, and what its script requests, as JSON. Everything is read and changed
 // through the handlers of the RPCs, by the same roles; docs/service.md lists the addresses.
 #ifndef MENDEL_SERVER_WEB_WEB_PAGE_H_
 #define MENDEL_SERVER_WEB_WEB_PAGE_H_
@@ -9,13 +9,17 @@
 
 #include "server/http_message.h"
 #include "server/rpc/environment.h"
+#include "server/web/plan_files.h"
 
 namespace mendel::server {
 
 class WebPage {
  public:
-  /// `env` outlives it.
-  WebPage(Environment& env, std::string version) : env_(env), version_(std::move(version)) {}
+  /// `env` outlives it. `runner`: the executable, sandbox and work folder for plans' files.
+  WebPage(Environment& env, std::string version, const RunnerOptions& runner)
+      : env_(env),
+        version_(std::move(version)),
+        files_(runner, runner.work_folder, env.blobs, env.clock) {}
 
   /// Called by one thread at a time. May block on the store.
   HttpResponse Answer(const HttpRequest& request);
@@ -29,10 +33,18 @@ class WebPage {
   /// Answers below `jobs` of a project; `parts`: "jobs" and what follows.
   absl::StatusOr<HttpResponse> Jobs(const HttpRequest& request, const std::string& project,
                                     const std::vector<std::string>& parts);
+  /// The same below `models` and `plans`.
+  absl::StatusOr<HttpResponse> Models(const HttpRequest& request, const std::string& project);
+  absl::StatusOr<HttpResponse> Plans(const HttpRequest& request, const std::string& project,
+                                     const std::vector<std::string>& parts);
+  /// POST: cancels a job or submits its work again.
+  absl::StatusOr<HttpResponse> Act(const HttpRequest& request, const std::string& project,
+                                   const std::vector<std::string>& parts);
   HttpResponse Refusal(const absl::Status& status);
 
   Environment& env_;
   const std::string version_;
+  PlanFiles files_;
   int64_t refusals_ = 0;
 };
 

@@ -97,7 +97,7 @@ Outcome PlanOutcome(Environment& env, const std::string& bytes) {
 
 TEST(Web, FilesStandAloneAndAreShutIn) {
   TestServer server;
-  WebPage page(server.env(), "1.2.3");
+  WebPage page(server.env(), "1.2.3", {});
   for (const auto& [path, type] :
        std::map<std::string, std::string>{{"/", "text/html; charset=utf-8"},
                                           {"/app.js", "text/javascript; charset=utf-8"},
@@ -123,11 +123,11 @@ TEST(Web, FilesStandAloneAndAreShutIn) {
 
 TEST(Web, OtherAddressesAreRefused) {
   TestServer server;
-  WebPage page(server.env(), "1.2.3");
+  WebPage page(server.env(), "1.2.3", {});
   const std::string job = server.SubmitSearch(server.MakeModel("model"));
   for (const char* path : {"/index.html", "/../etc/passwd", "/..%2f..%2fetc/passwd", "//etc/passwd",
-                           "/api", "/api/", "/api/jobs/", "/api/plans", "/style.css/", "/app.js%00",
-                           "/api/session/x", "/api/jobs/x/y/z/w"}) {
+                           "/api", "/api/", "/api/jobs/", "/api/plan", "/api/models/x",
+                           "/style.css/", "/app.js%00", "/api/session/x", "/api/jobs/x/y/z/w"}) {
     const HttpResponse response = Get(page, path);
     EXPECT_GE(response.code, 400) << path;
     EXPECT_LT(response.code, 500) << path;
@@ -152,7 +152,7 @@ TEST(Web, TokensAsForRpcs) {
     std::ofstream(auth) << AuthLine("looker", "reader") << AuthLine("shut", "none");
     options.auth_file = auth;
   });
-  WebPage page(server.env(), "1.2.3");
+  WebPage page(server.env(), "1.2.3", {});
   const std::string job = server.SubmitSearch(server.MakeModel("model"));
   server.WorkOnce(1);
   std::vector<std::string> paths = {"/api/session", "/api/jobs"};
@@ -183,7 +183,7 @@ TEST(Web, GuessedTokensAreCountedByAddress) {
     options.auth_file = auth;
     options.max_failed_logins_per_minute_per_address = 1;
   });
-  WebPage page(server.env(), "1");
+  WebPage page(server.env(), "1", {});
   const auto listener = StartHttpListener(
       "127.0.0.1:0", 2, [&](const HttpRequest& request) { return page.Answer(request); });
   ASSERT_TRUE(listener.ok()) << listener.status();
@@ -197,7 +197,7 @@ TEST(Web, GuessedTokensAreCountedByAddress) {
 
 TEST(Web, StrangersNamesForThisMachineAreRefused) {
   TestServer server;
-  WebPage page(server.env(), "1");
+  WebPage page(server.env(), "1", {});
   for (const char* host : {"evil.example", "127.evil.example:8472", "localhost.evil.example",
                            "1.2.3.4x", "evil.example."}) {
     EXPECT_EQ(Get(page, "/api/jobs", Cat("Host: ", host, "\r\n")).code, 403) << host;
@@ -210,7 +210,7 @@ TEST(Web, StrangersNamesForThisMachineAreRefused) {
 
 TEST(Web, JobsInPagesAndEventsInSteps) {
   TestServer server;
-  WebPage page(server.env(), "1");
+  WebPage page(server.env(), "1", {});
   const std::string model = server.MakeModel("model");
   std::set<std::string> left;
   for (int i = 0; i < 5; ++i) left.insert(server.SubmitSearch(model));
@@ -246,7 +246,7 @@ TEST(Web, JobsInPagesAndEventsInSteps) {
 
 TEST(Web, ResultsOfPlansWithHostileNames) {
   TestServer server;
-  WebPage page(server.env(), "1");
+  WebPage page(server.env(), "1", {});
   const std::string job = server.SubmitSearch(server.MakeModel("model"));
   const std::string bytes = PlanBytes(server.folder());
   Finish(server.env(), PlanOutcome(server.env(), bytes));
@@ -275,7 +275,7 @@ TEST(Web, ResultsOfPlansWithHostileNames) {
 
 TEST(Web, ResultsOfTheVerifierAndFailures) {
   TestServer server;
-  WebPage page(server.env(), "1");
+  WebPage page(server.env(), "1", {});
   const std::string model = server.MakeModel("model");
   const std::string verified = server.SubmitSearch(model);
   Outcome outcome;

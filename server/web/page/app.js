@@ -54,7 +54,13 @@ function table(caption, columns, rows) {
 }
 
 const timeText = (text) => (text ? new Date(text).toLocaleString() : "");
-const shortName = (name) => String(name || "").replace(/^[a-z]+\//, "").slice(0, 8);
+const shortTime = (text) => (text ? new Date(text).toLocaleString([], {dateStyle: "short", timeStyle: "short"}) : "");
+const shortName = (name) => String(name || "").replace(/^.*\//, "").slice(0, 8);
+const sizeText = (bytes) => {
+  const units = ["bytes", "KB", "MB", "GB", "TB"];
+  const power = Math.min(4, Math.floor(Math.log10(Math.max(1, number(bytes))) / 3));
+  return `${power ? (number(bytes) / 1000 ** power).toFixed(1) : number(bytes)} ${units[power]}`;
+};
 
 // --- the server
 
@@ -62,10 +68,11 @@ class Refused extends Error {
   constructor(code, message) { super(message); this.code = code; }
 }
 
-async function ask(path) {
+async function ask(path, method = "GET") {
   const token = sessionStorage.getItem("token");
   const headers = token ? {Authorization: `Bearer ${token}`} : {};
-  const response = await fetch(path, {headers, credentials: "omit", referrerPolicy: "no-referrer"});
+  if (method === "POST") headers["X-Mendel-Page"] = "1";  // no other site can send this header
+  const response = await fetch(path, {method, headers, credentials: "omit", referrerPolicy: "no-referrer"});
   if (response.ok) return response;
   const reported = await response.json().catch(() => ({}));
   throw new Refused(response.status, (reported.error && reported.error.message) || `the server answered ${response.status}`);
@@ -79,7 +86,8 @@ function trouble(message) {
 }
 
 function show(id) {
-  for (const view of ["sign-in", "list", "job"]) byId(view).hidden = view !== id;
+  for (const view of ["sign-in", "list", "job", "plan"]) byId(view).hidden = view !== id;
+  byId("kinds").hidden = id === "sign-in";
 }
 
 // Runs `step` now and again after the milliseconds it returns (0: not again). What goes wrong is reported and tried again.
@@ -109,239 +117,31 @@ function signIn(message) {
   const tried = sessionStorage.getItem("token") !== null;
   sessionStorage.removeItem("token");
   ++epoch;
+  clearTimeout(timer);
   show("sign-in");
   byId("sign-out").hidden = true;
   setText(byId("who"), "");
+  for (const list of document.querySelectorAll("#rows, dl, #events, #result-body, .files, #plan-body")) {
+    list.replaceChildren();
+    delete list.dataset.names;
+  }
   trouble(tried ? message : "");
   byId("token").value = "";
   byId("token").focus();
 }
 
+let session = {caller: "", projects: []};
+
 async function whoAmI() {
-  const session = await fetchJson("/api/session");
+  session = await fetchJson("/api/session");
   setText(byId("who"), `${session.caller} (${session.role}), version ${session.version}`);
   byId("sign-out").hidden = sessionStorage.getItem("token") === null;
+  const names = session.projects.map((project) => project.name);
+  byId("project").replaceChildren(...names.map((name) => make("option", {}, name)));
+  byId("projects").hidden = names.length < 2 && (names.length === 0 || names[0] === "default");
 }
 
-// --- the list
-
-const pages = [""];
-
-function workOf(job) {
-  const kinds = {optimize: "optimize", verify_plan: "verify a plan", compare_pair: "compare two models", refit_plan: "new weights"};
-  return kinds[Object.keys(job.spec || {})[0]] || "";
-}
-
-function progressText(job) {
-  const progress = job.progress || {};
-  if (stateOf(job) === "PENDING") return `${number(job.queue_position)} before it`;
-  if (ended(stateOf(job))) return "";  // what the search believed is not what was delivered
-  return `${progress.phase || ""}${progress.best_speedup ? `, ${decimals(progress.best_speedup, 2)}x` : ""}`;
-}
-
-function modelsText(job, files) {
-  const spec = Object.values(job.spec || {})[0] || {};
-  return [spec.model, spec.model_a, spec.model_b].filter(Boolean).map((name) => files[name] || shortName(name)).join(", ");
-}
-
-// From the first start to the end, or until now.
-function durationText(job) {
-  if (!job.start_time) return "";
-  const end = job.end_time ? new Date(job.end_time) : new Date();
-  const seconds = Math.max(0, Math.round((end - new Date(job.start_time)) / 1000));
-  return seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
-}
-
-function resultText(job, speedups) {
-  const speedup = speedups[job.plan];
-  return speedup ? `${decimals(speedup, 2)}x` : progressText(job);
-}
-
-function updateRow(row, job, page) {
-  const state = stateOf(job).toLowerCase();
-  const values = [null, modelsText(job, page.files || {}), workOf(job), state, resultText(job, page.speedups || {}), durationText(job),
-    job.client || "", timeText(job.create_time)];
-  values.forEach((value, i) => { if (value !== null) setText(row.cells[i], value); });
-  row.cells[3].className = `state state-${state}`;
-}
-
-function newRow(job) {
-  const labels = ["Job", "Model", "Work", "State", "Result", "Duration", "Client", "Submitted"];
-  const row = make("tr", {}, ...labels.map((label) => make("td", {"data-label": label})));
-  row.dataset.name = job.name;
-  row.cells[1].className = row.cells[6].className = "long";
-  row.cells[0].append(make("a", {href: `#/${job.name}`, className: "name"}, shortName(job.name)));
-  return row;
-}
-
-async function listStep(current) {
-  const state = byId("state").value;
-  const page = await fetchJson(`/api/jobs?page_size=50&state=${state}&page_token=${encodeURIComponent(pages[pages.length - 1])}`);
-  if (!current()) return 0;
-  const jobs = page.jobs || [];
-  const body = byId("rows");
-  const before = new Map([...body.rows].map((row) => [row.dataset.name, row]));
-  const rows = jobs.map((job) => before.get(job.name) || newRow(job));
-  jobs.forEach((job, i) => updateRow(rows[i], job, page));
-  if (rows.length !== body.rows.length || rows.some((row, i) => body.rows[i] !== row)) {
-    const focused = document.activeElement;
-    body.replaceChildren(...rows);
-    if (focused && body.contains(focused)) focused.focus();
-  }
-  byId("none").hidden = jobs.length > 0;
-  byId("newer").disabled = pages.length === 1;
-  byId("older").disabled = !page.next_page_token;
-  byId("older").dataset.token = page.next_page_token || "";
-  return 3000;
-}
-
-function showList() {
-  document.title = "Jobs - Mendel";
-  show("list");
-  repeat(listStep);
-}
-
-// --- one job
-
-function eventText(event) {
-  if (event.state) return String(event.state).replace("JOB_STATE_", "").toLowerCase();
-  if (event.warning !== undefined) return `warning: ${event.warning}`;
-  return progressLine(event.progress || {});
-}
-
-function progressLine(progress) {
-  const parts = [[progress.phase, progress.detail].filter(Boolean).join(": ")];
-  if (number(progress.candidates)) parts.push(`${progress.candidates} candidates`);
-  if (progress.best_speedup) parts.push(`best ${decimals(progress.best_speedup, 2)}x`);
-  if (progress.time_left) parts.push(`${Math.round(parseFloat(progress.time_left))} s left`);
-  return parts.filter(Boolean).join(", ");
-}
-
-function showFacts(job, files) {
-  const spec = Object.values(job.spec || {})[0] || {};
-  const models = [spec.model, spec.model_a, spec.model_b].filter(Boolean);
-  const named = models.map((name) => `${files[name] || "(deleted)"} (${shortName(name)})`).join(" and ");
-  setText(byId("job-title"), `Job ${shortName(job.name)}: ${workOf(job)}`);
-  document.title = `${stateOf(job).toLowerCase()} - job ${shortName(job.name)} - Mendel`;
-  setFacts(byId("facts"), [
-    ["State", stateOf(job).toLowerCase()], ["Why", (job.error || {}).message], ["Model", named], ["Shapes", spec.shapes],
-    ["Client", job.client], ["Submitted", timeText(job.create_time)], ["Begun", timeText(job.start_time)],
-    ["Ended", timeText(job.end_time)], ["Attempts", job.attempts], ["Name", job.name]]);
-  const progress = job.progress || {};
-  const phase = [progress.phase, progress.detail].filter(Boolean).join(": ");
-  setFacts(byId("progress"), [
-    ["Phase", phase || (ended(stateOf(job)) ? "" : "waits for a worker")],
-    ["Before it", stateOf(job) === "PENDING" ? number(job.queue_position) : ""], ["Candidates", progress.candidates],
-    ["A second", progress.candidates_per_second ? decimals(progress.candidates_per_second, 1) : ""],
-    ["Best so far", progress.best_speedup && !ended(stateOf(job)) ? `${decimals(progress.best_speedup, 2)}x` : ""],
-    ["Time left", progress.time_left && !ended(stateOf(job)) ? `${Math.round(parseFloat(progress.time_left))} s` : ""]]);
-}
-
-// Screen readers hear new states and phases at once, the rest every fifteen seconds.
-function announce(job, heard) {
-  const topic = `${stateOf(job)} ${(job.progress || {}).phase || ""}`;
-  if (topic === heard.topic && Date.now() - heard.at < 15000) return;
-  heard.topic = topic;
-  heard.at = Date.now();
-  setText(byId("live"), `${stateOf(job).toLowerCase()}. ${ended(stateOf(job)) ? "" : progressLine(job.progress || {})}`);
-}
-
-function fileLink(job, what, text) {
-  const link = make("a", {href: `/api/${job.name}/${what}`, download: ""}, text);
-  link.addEventListener("click", async (event) => {
-    if (sessionStorage.getItem("token") === null) return;
-    event.preventDefault();  // a link brings no token along
-    try {
-      const response = await ask(link.getAttribute("href"));
-      const name = /filename="([^"]*)"/.exec(response.headers.get("Content-Disposition") || "");
-      const url = URL.createObjectURL(await response.blob());
-      make("a", {href: url, download: name ? name[1] : "download"}).click();
-      setTimeout(() => URL.revokeObjectURL(url), 60000);
-    } catch (error) {
-      trouble(error.message);
-    }
-  });
-  return make("li", {}, link);
-}
-
-async function showResult(job, current) {
-  const result = await fetchJson(`/api/${job.name}/result`);
-  const report = result.report ? await fetchJson(`/api/${job.name}/report`) : null;
-  if (!current()) return;
-  const body = byId("result-body");
-  body.replaceChildren();
-  if (result.plan) body.append(...planParts(result.plan, result.details));
-  if (result.verdict) body.append(...verdictParts(result.verdict, report));
-  byId("result").hidden = body.childElementCount === 0;
-  const files = [fileLink(job, "log", "Log (text)")];
-  if (result.plan) files.unshift(fileLink(job, "plan", `Plan (${number(result.plan.size_bytes).toLocaleString()} bytes)`));
-  if (result.report) files.push(fileLink(job, "report", "The verifier's report (JSON)"));
-  if (job.bundle) files.push(fileLink(job, "bundle", "Reproduction bundle (tar)"));
-  byId("files").replaceChildren(...files);
-}
-
-function showJob(name) {
-  const heard = {topic: "", at: 0};
-  let after = 0;
-  byId("events").replaceChildren();
-  byId("result").hidden = true;
-  setText(byId("job-title"), `Job ${shortName(name)}`);
-  setFacts(byId("facts"), []);
-  setFacts(byId("progress"), []);
-  byId("files").replaceChildren(fileLink({name}, "log", "Log (text)"));
-  show("job");
-  repeat(async (current) => {
-    const answer = await fetchJson(`/api/${name}?after=${after}`);
-    if (!current()) return 0;
-    const job = answer.job;
-    for (const event of answer.events) {
-      after = Math.max(after, number(event.sequence));
-      byId("events").append(make("li", {value: number(event.sequence)}, eventText(event)));
-    }
-    while (byId("events").childElementCount > 500) byId("events").firstChild.remove();
-    showFacts(job, answer.files);
-    announce(job, heard);
-    if (number(job.last_sequence) > after) return 1;
-    if (!ended(stateOf(job))) return 1000;
-    await showResult(job, current);
-    return 0;
-  });
-}
-
-// --- where the address leads
-
-function route() {
-  const found = /^#\/(jobs\/[0-9a-f-]{36})$/.exec(location.hash);
-  if (found) showJob(found[1]);
-  else showList();
-}
-
-async function start() {
-  try {
-    await whoAmI();
-    route();
-  } catch (error) {
-    if (error instanceof Refused && error.code === 401) return signIn(error.message);
-    trouble(error instanceof Refused ? error.message : "The server does not answer; trying again.");
-    if (!(error instanceof Refused)) setTimeout(start, 5000);
-  }
-}
-
-window.addEventListener("hashchange", () => {
-  if (!byId("sign-in").hidden) return;
-  route();
-  byId("main").focus();
-});
-byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("main").focus(); });
-byId("state").addEventListener("change", () => { pages.length = 1; showList(); });
-byId("older").addEventListener("click", (event) => { pages.push(event.target.dataset.token); showList(); });
-byId("newer").addEventListener("click", () => { pages.pop(); showList(); });
-byId("sign-out").addEventListener("click", () => { sessionStorage.removeItem("token"); signIn(""); });
-byId("sign-in").addEventListener("submit", (event) => {
-  event.preventDefault();
-  sessionStorage.setItem("token", byId("token").value.trim());
-  byId("token").value = "";
-  trouble("");
-  start();
-});
-
+// The caller's role in the project of a name or address.
+const projectOf = (name) => (/^projects\/([^/]+)\//.exec(name) || ["", "default"])[1];
+const roleIn = (project) => (session.projects.find((one) => one.name === project) || {}).role || "none";
+const maySubmit = (name) => ["submitter", "admin"].includes(roleIn(projectOf(name)));

@@ -6,19 +6,72 @@ function planParts(plan, details) {
   const caption = plan.unmeasured ? "Time of a run, predicted: the plan was made without the device" : "Median time of a run, measured interleaved";
   const parts = [
     make("p", {}, make("strong", {}, speedup), ` on ${target}, threads: ${number(plan.threads)}`),
-    timesPicture(plan),
-    table(caption, [{name: ""}, {name: "milliseconds", number: true}],
-      [["before", decimals(plan.baseline_ms, 3)], ["after", decimals(plan.plan_ms, 3)]])];
-  const certificate = (details && details.certificate) || {};
+    make("figure", {}, make("figcaption", {}, caption), timesPicture(plan))];
+  if (details) parts.push(...gainParts(plan, details), ...mutantParts(details.mutants));
+  parts.push(...certificateParts(plan, details || {}));
+  return details ? [...parts, ...searchParts(plan, details)] : parts;
+}
+
+// What made it faster: mutants by what each gains alone; the rest is algorithms, layouts, and what changes when all run together.
+function gainParts(plan, details) {
+  const gains = details.mutants.map((mutant) => ({
+    name: `${mutant.rule}${mutant.where.length ? ` at ${mutant.where[0]}` : ""}`, kind: "mutant",
+    value: (number(mutant.original_ns) - number(mutant.mutant_ns)) / 1e6, notes: mutant.saved || []}));
+  const search = details.search || {};
+  const rest = number(plan.baseline_ms) - number(plan.plan_ms) - gains.reduce((sum, gain) => sum + gain.value, 0);
+  const choices = `${number(search.algorithms)} algorithm and ${number(search.layouts)} layout choices`;
+  gains.push({name: gains.length ? `the rest: ${choices}` : choices, kind: "rest", value: rest, notes: []});
+  if (gains.length === 1 && !number(search.algorithms) && !number(search.layouts))
+    return [make("h3", {}, "What made it faster"), make("p", {}, "Nothing: no mutant, algorithm or layout won. The plan is the model's own graph.")];
+  const most = Math.max(...gains.map((gain) => gain.value), 1e-9);
+  const rows = gains.map((gain) => {
+    const bar = make("div", {className: gain.kind});
+    bar.style.width = `${100 * Math.max(0, gain.value) / most}%`;
+    return make("li", {}, make("span", {className: "long"}, gain.name), make("span", {className: "value"}, `${decimals(gain.value, 3)} ms`),
+      make("div", {className: "track", "aria-hidden": "true"}, bar), ...gain.notes.map((note) => make("span", {className: "soft note"}, note)));
+  });
+  const hint = "A mutant's gain is that of its place alone. A negative rest means that places gain less together than alone.";
+  return [make("h3", {}, "What made it faster"), make("ul", {className: "gains"}, ...rows),
+    ...(details.mutants.length ? [make("p", {className: "soft"}, hint)] : [])];
+}
+
+function certificateParts(plan, details) {
+  const certificate = details.certificate || {};
   const facts = make("dl");
-  setFacts(facts, [
-    ["Wrong with probability", `at most 2^${decimals(plan.bound_log2, 1)}`], ["Weights", plan.weights],
-    ["Largest relative error", number(plan.max_relative_error).toExponential(2)],
+  const same = certificate.original_hash && certificate.original_hash === certificate.plan_hash;
+  const compared = same ? [] : [
     ["Primes", (certificate.primes || []).join(", ")], ["Elements compared", certificate.elements],
-    ["Obligations", certificate.segments], ["Degree", certificate.degree], ["Original graph", certificate.original_hash],
-    ["Plan's graph", certificate.plan_hash], ["Search ended", plan.stop_reason]]);
-  parts.push(make("h3", {}, "Certificate"), facts);
-  return details ? [...parts, ...mutantParts(details.mutants)] : parts;
+    ["Obligations", certificate.segments], ["Degree", certificate.degree], ["Original graph", certificate.original_hash]];
+  setFacts(facts, [
+    ["Wrong with probability", same ? "0: the plan's graph is the model's own" : `at most 2^${decimals(plan.bound_log2, 1)}`],
+    ["Weights", plan.weights], ["Largest relative error", number(plan.max_relative_error).toExponential(2)],
+    ...compared, ["Plan's graph", certificate.plan_hash]]);
+  const parts = [make("h3", {}, "Certificate"), facts];
+  const rows = (details.numeric || []).map((o) => [o.output, number(o.baseline_max).toExponential(1), number(o.plan_max).toExponential(1)]);
+  if (rows.length > 0) {
+    parts.push(table("Largest error against float64, as a share of the largest output",
+      [{name: "output", long: true}, {name: "model", number: true}, {name: "plan", number: true}], rows));
+  }
+  return parts;
+}
+
+function searchParts(plan, details) {
+  const search = details.search || {};
+  const facts = make("dl");
+  const phases = (search.phases || []).map((one) => `${one.phase} ${decimals(one.seconds, 1)} s`).join(", ");
+  setFacts(facts, [
+    ["Ended", plan.stop_reason], ["Candidates", search.proposed], ["Equal in part", search.partial], ["Corrected", search.corrected],
+    ["Measured", search.measured], ["In the plan", search.chosen], ["Phases", phases], ["Numerics", search.numerics],
+    ["Machine", search.identity], ["Made by", search.version && `Mendel ${search.version}`]]);
+  const parts = [make("h3", {}, "Search"), facts];
+  const time = (nanoseconds) => (nanoseconds ? decimals(nanoseconds / 1e6, 3) : "");
+  const rows = (details.candidates || []).map((one) => [one.rule, one.where, one.outcome, time(one.original_ns), time(one.mutant_ns), one.reason]);
+  if (rows.length > 0) {
+    const columns = [{name: "rule"}, {name: "at", long: true}, {name: "outcome"}, {name: "before, ms", number: true},
+      {name: "after, ms", number: true}, {name: "reason", long: true}];
+    parts.push(make("details", {}, make("summary", {}, `Candidates that lost: ${rows.length}`), table("Those that came farthest come first", columns, rows)));
+  }
+  return parts;
 }
 
 function timesPicture(plan) {
@@ -150,5 +203,3 @@ function regionPicture(region, row, column) {
   return [make("figure", {}, make("figcaption", {}, text), picture),
     make("details", {}, make("summary", {}, "Boxes as text"), list)];
 }
-
-start();

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import pathlib
 from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple
 
@@ -64,7 +65,8 @@ class Channel:
     def __init__(self, address: str, *, ssl: bool, root_certificates: Optional[str], private_key: Optional[str],
                  certificate_chain: Optional[str], token: Optional[str], token_file: Optional[str], call_timeout: float):
         authorization = _authorization(address, ssl, token, token_file)
-        trace_parent = os.environ.get("TRACEPARENT", "")
+        # A new trace where the caller has none: the server's log and its spans have this program's calls under it.
+        trace_parent = os.environ.get("TRACEPARENT") or f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
         self._metadata = (("authorization", authorization),) if authorization else ()
         if trace_parent.isascii() and trace_parent.isprintable() and trace_parent:
             self._metadata += (("traceparent", trace_parent),)

@@ -156,11 +156,11 @@ class Client:
     def job(self, name: str) -> Job:
         return Job.of(self._query(_GET_JOB, _GET_JOB.request(name=name)))
 
-    def jobs(self, states: Iterable[str] = (), client: str = "", limit: int = 50) -> List[Job]:
-        """The newest jobs; `states` as in Job.state; `limit` 0: all."""
+    def jobs(self, states: Iterable[str] = (), client: str = "", limit: int = 50, filter: str = "") -> List[Job]:
+        """The newest jobs; `states` as in Job.state; `limit` 0: all; `filter` as docs/service.md describes."""
         numbers = [enum_number("mendel.v1.JobState", f"JOB_STATE_{state}") for state in states]
-        return [Job.of(job) for job in self._pages(_LIST_JOBS, _LIST_JOBS.request(states=numbers, client=client, parent=self._parent), "jobs",
-                                              limit)]
+        return [Job.of(job) for job in self._pages(_LIST_JOBS, _LIST_JOBS.request(states=numbers, client=client, parent=self._parent,
+                                                                                   filter=filter), "jobs", limit)]
 
     def cancel(self, job: str) -> Job:
         """Requests that a job ends; a search keeps its best plan so far."""
@@ -171,9 +171,9 @@ class Client:
     def plan(self, name: str) -> Plan:
         return Plan.of(self._query(_GET_PLAN, _GET_PLAN.request(name=name)))
 
-    def plans(self, model: str = "", limit: int = 50) -> List[Plan]:
-        return [Plan.of(plan) for plan in self._pages(_LIST_PLANS, _LIST_PLANS.request(model=model, parent="" if model else self._parent),
-                                                 "plans", limit)]
+    def plans(self, model: str = "", limit: int = 50, filter: str = "") -> List[Plan]:
+        return [Plan.of(plan) for plan in self._pages(_LIST_PLANS, _LIST_PLANS.request(model=model, filter=filter,
+                                                                                       parent="" if model else self._parent), "plans", limit)]
 
     def download(self, plan: str, path: PathLike, progress: Optional[ProgressFunction] = None) -> Plan:
         """Writes the plan file: resumably, hash checked, and visible under `path` only when it is whole."""
