@@ -64,6 +64,7 @@ absl::StatusOr<ImportResult> ImportModel(const std::string& path, const ModelOpt
   import.shapes = options.known_shapes;
   import.symbol_sizes = options.symbol_sizes;
   import.keep_inexact_constants = options.keep_inexact_constants;
+  import.size_relations = options.size_relations;
   import.every_value = options.every_value;
   import.choose_deciding = options.choose_deciding;
   MENDEL_ASSIGN_OR_RETURN(auto sets, ShapeSets(options.shapes));

@@ -29,6 +29,8 @@ struct ModelOptions {
   std::map<std::string, int64_t> symbol_sizes = {};
   /// ImportOptions::keep_inexact_constants; not an option.
   bool keep_inexact_constants = false;
+  /// ImportOptions::size_relations; not an option.
+  bool size_relations = false;
   /// ImportOptions::every_value; not an option.
   bool every_value = false;
   /// ImportOptions::choose_deciding; not an option.

@@ -11,10 +11,11 @@
 
 #include "base/deadline.h"
 #include "base/status.h"
+#include "client/compare_at_sizes.h"
 #include "client/format.h"
 #include "client/html/pages.h"
 #include "client/limits.h"
-#include "client/symbolic_sizes.h"
+#include "client/load_pair.h"
 #include "client/verdict.h"
 #include "graph/rewrite.h"
 #include "optimizer/refit/refit.h"
@@ -30,107 +31,6 @@ namespace {
 
 /// Time limit of a comparison of small models; larger models get more.
 constexpr double kLeastSeconds = 60;
-
-using Names = std::map<std::string, std::string>;
-
-/// Loads a program and adds dimensions that no shape fixes to `open`.
-absl::StatusOr<Graph> LoadProgram(const std::string& path, ModelOptions import, Context& context,
-                                  std::set<std::string>& open) {
-  if (!import.bytes.has_value() && IsPlanFile(path)) {
-    context.Input(path);
-    MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(path));
-    return plan.graph;
-  }
-  import.keep_inexact_constants = true;
-  absl::StatusOr<ImportResult> model = ImportModel(path, import, context);
-  if (!model.ok()) return Annotate(model.status(), path);
-  open.merge(model->open_dimensions);
-  return std::move(model->graph);
-}
-
-absl::StatusOr<Names> ParseNames(const std::vector<std::string>& texts) {
-  Names names;
-  for (const std::string& text : texts) {
-    MENDEL_ASSIGN_OR_RETURN(const auto pair, ParseAssignment(text));
-    if (!names.insert(pair).second) return InvalidInput("--map pairs '", pair.first, "' twice");
-  }
-  return names;
-}
-
-/// Options of B's importer: --shapes and --bind name inputs of A.
-absl::StatusOr<ModelOptions> OptionsOfB(const ModelOptions& options, const Names& names) {
-  const auto renamed = [&](const std::string& name) {
-    const auto pair = names.find(name);
-    return pair == names.end() ? name : pair->second;
-  };
-  ModelOptions result;
-  for (const auto& [dimension, size] : options.symbol_sizes) {
-    const size_t colon = dimension.rfind(':');
-    const std::string name = dimension.substr(0, colon);
-    const bool unnamed = colon != std::string::npos && names.contains(name);
-    result.symbol_sizes[unnamed ? renamed(name) + dimension.substr(colon) : dimension] = size;
-    result.symbol_sizes[dimension] = size;
-  }
-  for (const std::string& text : options.shapes) {
-    MENDEL_ASSIGN_OR_RETURN(const auto shapes, ParseShapes(text));
-    for (const auto& [name, shape] : shapes) {
-      std::string extents;
-      for (int64_t extent : shape) extents += Cat(extents.empty() ? "" : "x", extent);
-      result.shapes.push_back(Cat(renamed(name), ":", extents.empty() ? "scalar" : extents));
-    }
-  }
-  for (const std::string& text : options.bindings) {
-    MENDEL_ASSIGN_OR_RETURN(const auto assignment, ParseAssignment(text));
-    result.bindings.push_back(Cat(renamed(assignment.first), "=", assignment.second));
-  }
-  return result;
-}
-
-/// `graph` with only the outputs at these positions.
-absl::StatusOr<Graph> WithOutputs(const Graph& graph, const std::vector<size_t>& positions) {
-  GraphBuilder builder(graph.name());
-  std::vector<ValueId> inputs;
-  for (int32_t id : graph.inputs())
-    inputs.push_back(builder.Input(InputName(graph.node(id)), graph.node(id).outputs[0]));
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, Inline(graph, inputs, builder));
-  for (size_t k : positions) builder.Output(graph.outputs()[k].name, outputs[k]);
-  return builder.Build();
-}
-
-std::vector<size_t>::difference_type PositionOf(const Graph& graph, const std::string& name) {
-  const auto found = std::find_if(graph.outputs().begin(), graph.outputs().end(),
-                                  [&](const auto& output) { return output.name == name; });
-  return found == graph.outputs().end() ? -1 : found - graph.outputs().begin();
-}
-
-absl::Status NoOutput(const char* side, const Graph& graph, const std::string& name) {
-  std::string names;
-  for (const GraphOutput& output : graph.outputs())
-    names += Cat(names.empty() ? "'" : ", '", output.name, "'");
-  return InvalidInput(side, " has no output '", name, "'; its outputs are ", names);
-}
-
-/// Leaves the wanted outputs of A and, in B, those of the same name (after --map), else of the same
-/// position.
-absl::Status SelectOutputs(const std::vector<std::string>& wanted, const Names& names, Graph& a,
-                           Graph& b) {
-  std::vector<size_t> of_a;
-  std::vector<size_t> of_b;
-  for (const std::string& name : wanted) {
-    const auto position = PositionOf(a, name);
-    if (position < 0) return NoOutput("A", a, name);
-    const auto pair = names.find(name);
-    auto twin = PositionOf(b, pair == names.end() ? name : pair->second);
-    if (twin < 0 && pair == names.end() && a.outputs().size() == b.outputs().size())
-      twin = position;
-    if (twin < 0) return NoOutput("B", b, pair == names.end() ? name : pair->second);
-    of_a.push_back(static_cast<size_t>(position));
-    of_b.push_back(static_cast<size_t>(twin));
-  }
-  MENDEL_ASSIGN_OR_RETURN(a, WithOutputs(a, of_a));
-  MENDEL_ASSIGN_OR_RETURN(b, WithOutputs(b, of_b));
-  return absl::OkStatus();
-}
 
 /// Floats as float64: a witness is representable in the input's own dtype.
 Tensor ForFile(const Tensor& tensor) {
@@ -168,28 +68,6 @@ absl::Status WriteText(const std::string& path, const std::string& text) {
   file << text;
   file.close();
   return file ? absl::OkStatus() : absl::UnavailableError(Cat("cannot write ", path));
-}
-
-struct Pair {
-  Graph a;
-  Graph b;  ///< with the names of A
-  std::vector<std::string> notes;
-  std::set<std::string> open;  ///< symbolic dimensions that no shape fixes
-};
-
-absl::StatusOr<Pair> LoadPair(const PairOptions& options, Context& context) {
-  std::set<std::string> open;
-  MENDEL_ASSIGN_OR_RETURN(const Names names, ParseNames(options.names));
-  ModelOptions import_a = options.import;
-  import_a.bytes = options.a_bytes;
-  MENDEL_ASSIGN_OR_RETURN(Graph a, LoadProgram(options.a, import_a, context, open));
-  MENDEL_ASSIGN_OR_RETURN(ModelOptions import_b, OptionsOfB(options.import, names));
-  import_b.bytes = options.b_bytes;
-  MENDEL_ASSIGN_OR_RETURN(Graph b, LoadProgram(options.b, import_b, context, open));
-  if (!options.outputs.empty()) MENDEL_RETURN_IF_ERROR(SelectOutputs(options.outputs, names, a, b));
-  MENDEL_ASSIGN_OR_RETURN(MatchedModel matched, MatchInterfaces(a, b, names));
-  MENDEL_ASSIGN_OR_RETURN(b, HoldEqualWeightsOnce(a, matched.graph));
-  return Pair{std::move(a), std::move(b), std::move(matched.notes), std::move(open)};
 }
 
 CompareOptions ComparisonOf(const PairOptions& options, const Deadline& deadline) {
@@ -257,51 +135,26 @@ absl::StatusOr<PairVerdict> Compared(const PairOptions& options, const Pair& pai
   return verdict;
 }
 
-bool IsEquivalent(const PairVerdict& verdict) {
-  return VerdictWord(verdict) == "equivalent" || VerdictWord(verdict) == "equivalent-after-refit";
-}
-
-/// Programs with symbolic dimensions are compared at several sizes: `pair` and `verdict` are those
-/// of the first size that shows a difference, or of the last one.
-absl::Status CompareAtSizes(const PairOptions& options, const Deadline& deadline, Context& context,
-                            Pair& pair, PairVerdict& verdict) {
-  std::set<std::string> open = pair.open;
-  verdict.sizes = {Sizes()};
-  for (const std::string& dimension : open) verdict.sizes[0][dimension] = 1;
-  std::vector<Sizes> trials = TellingSizes(open, {pair.a, pair.b});
-  std::set<std::string> larger;  // dimensions that were larger than 1 in some comparison
-  for (size_t k = 0; k < trials.size() && IsEquivalent(verdict); ++k) {
-    PairOptions sized = options;
-    sized.import.symbol_sizes = trials[k];
-    absl::StatusOr<Pair> loaded = LoadPair(sized, context);
-    if (absl::IsInvalidArgument(loaded.status()) || absl::IsUnimplemented(loaded.status()))
-      continue;  // no program of this size
-    MENDEL_RETURN_IF_ERROR(loaded.status());
-    // The first four sizes do not depend on the programs; positions in them give the others.
-    if (k + 1 == 4) trials = TellingSizes(open, {pair.a, pair.b, loaded->a, loaded->b});
-    std::vector<Sizes> proven = std::move(verdict.sizes);
-    const bool refitted = VerdictWord(verdict) != "equivalent";
-    MENDEL_ASSIGN_OR_RETURN(PairVerdict next, Compared(sized, *loaded, deadline));
-    pair = *std::move(loaded);
-    if (refitted && VerdictWord(next) == "equivalent") {
-      next = std::move(verdict);  // the weaker of two good answers
-    }
-    const bool equivalent = IsEquivalent(next);
-    const bool undecided = next.report.verdict == Verdict::kUnproven && !equivalent;
-    verdict = std::move(next);
-    verdict.sizes = equivalent || undecided ? std::move(proven) : std::vector<Sizes>();
-    if (undecided) {
-      verdict.report.reason += Cat("; at the sizes ", SizesText(trials[k]));
-      return absl::OkStatus();
-    }
-    verdict.sizes.push_back(trials[k]);
-    for (const auto& [dimension, size] : trials[k]) larger.insert(dimension);
-  }
-  if (!IsEquivalent(verdict) || larger == open) return absl::OkStatus();
-  verdict.refit.reset();
-  verdict.report.verdict = Verdict::kUnproven;
-  verdict.report.reason = "symbolic dimensions could only be taken as 1; give --shapes for others";
-  return absl::OkStatus();
+/// CompareAtSizes for programs of files.
+absl::Status CompareSymbolic(const PairOptions& options, const Deadline& deadline, Context& context,
+                             Pair& pair, PairVerdict& verdict) {
+  const auto sized = [&](const Sizes& sizes) {
+    PairOptions result = options;
+    result.import.symbol_sizes = sizes;
+    return result;
+  };
+  // Most of the time is for the comparisons.
+  const Deadline scan = Deadline::After(0.25 * deadline.SecondsLeft());
+  const SizedComparison by = {[&](const Sizes& sizes) { return LoadPair(sized(sizes), context); },
+                              [&](const Sizes& sizes, const Pair& loaded) {
+                                return Compared(sized(sizes), loaded, deadline);
+                              },
+                              [&](const Sizes& sizes) -> absl::StatusOr<PairRelations> {
+                                if (deadline.Passed() || scan.Passed())
+                                  return absl::DeadlineExceededError("out of time");
+                                return RelationsOfPair(sized(sizes));
+                              }};
+  return CompareAtSizes(by, pair, verdict);
 }
 
 /// Reports the verdict for people, as JSON and as JUnit.
@@ -364,7 +217,7 @@ absl::Status ComparePair(const PairOptions& options, const std::atomic<bool>* st
   const Deadline deadline = Deadline::After(left).StoppedBy(stop);
   MENDEL_ASSIGN_OR_RETURN(PairVerdict verdict, Compared(options, pair, deadline));
   if (!pair.open.empty() && IsEquivalent(verdict))
-    MENDEL_RETURN_IF_ERROR(CompareAtSizes(options, deadline, context, pair, verdict));
+    MENDEL_RETURN_IF_ERROR(CompareSymbolic(options, deadline, context, pair, verdict));
   if (!options.witness_folder.empty())
     MENDEL_RETURN_IF_ERROR(WriteWitnesses(pair.a, options.witness_folder, verdict));
   return Report(options, verdict, context);

@@ -23,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "graph/graph.h"
 #include "graph/tensor.h"
+#include "onnx/size_relations.h"
 
 namespace mendel {
 
@@ -38,6 +39,8 @@ struct ImportOptions {
   /// Expressions of float constants whose value their dtype cannot hold stay nodes: programs are
   /// compared by what they mean, not by what one order of rounding makes of it.
   bool keep_inexact_constants = false;
+  /// The result's size_relations are filled.
+  bool size_relations = false;
   /// Values of the main graph that depend on inputs become outputs, too, under their own names, in
   /// the order of their nodes and after the model's outputs.
   bool every_value = false;
@@ -63,6 +66,8 @@ struct ImportResult {
   /// Dimensions that were taken as 1. The error of a failed import names them and proposes shapes
   /// that import.
   std::vector<OpenDimension> taken_as_one;
+  /// Relations of sizes that the import found (ImportOptions::size_relations).
+  SizeRelations size_relations;
   /// SHA-256 of the model file (external data not included), 64 hexadecimal digits.
   std::string model_hash;
 };

@@ -86,6 +86,10 @@ class Importer {
   /// node by node; null where it does not, or is too much work. Valid until the import ends.
   const Tensor* Evaluated(ValueId value);
   bool folds_only_exactly() const { return options_.keep_inexact_constants; }
+  /// Null unless ImportOptions::size_relations is set.
+  SizeRelations* size_relations() {
+    return options_.size_relations ? &result_.size_relations : nullptr;
+  }
   void Notice(std::string sentence) { result_.notices.push_back(std::move(sentence)); }
 
   /// The decisions up to here, for the error of a failed import.

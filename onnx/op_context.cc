@@ -192,6 +192,10 @@ absl::StatusOr<std::vector<ValueId>> OpContext::EmitAll(std::string_view op,
   GraphBuilder& builder = importer_.builder();
   MENDEL_ASSIGN_OR_RETURN(const int32_t id,
                           builder.AddNode(op, std::move(inputs), std::move(attrs), name_));
+  if (SizeRelations* relations = importer_.size_relations(); relations != nullptr) {
+    AddSizeRelations(
+        builder, id, name_, [&](ValueId value) { return importer_.Evaluated(value); }, *relations);
+  }
   std::vector<ValueId> values;
   for (Tensor& tensor : FoldNode(builder, id, importer_.folds_only_exactly()))
     values.push_back(builder.Constant(std::move(tensor)));

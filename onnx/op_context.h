@@ -72,6 +72,12 @@ class OpContext {
   /// OK when all attributes of the node were requested and had the right kinds.
   absl::Status CheckAttributes() const;
 
+  /// Notes how a number of the program and a size are related (size_relations.h).
+  void NoteRelation(std::string_view what, int64_t number, int64_t size) {
+    if (importer_.size_relations() != nullptr)
+      AddSizeRelation(Cat(name_, " ", what), number, size, *importer_.size_relations());
+  }
+
   // Emitting. Nodes over known small constants are evaluated at once.
   absl::StatusOr<std::vector<ValueId>> EmitAll(std::string_view op, std::vector<ValueId> inputs,
                                                Attributes attrs = {});

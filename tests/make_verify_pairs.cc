@@ -118,6 +118,16 @@ ModelBuilder Zero() {
   return model;
 }
 
+/// The sum of x or of its first 1,000 rows, which are all rows for N <= 1000.
+ModelBuilder Cut(bool cut) {
+  ModelBuilder model;
+  model.Input("x", {"N", "3"}).Ints("zero", {0}).Ints("limit", {1000});
+  model.Node("Slice", {"x", "zero", "limit"}, {"first"});
+  model.Node("ReduceSum", {cut ? "first" : "x"}, {"y"});
+  model.Output("y");
+  return model;
+}
+
 /// factor times the sum of 2^26 elements, one after the other.
 ModelBuilder Wide(double factor) {
   ModelBuilder model;
@@ -156,6 +166,8 @@ int Main(int argc, char** argv) {
       {"ones.onnx", Ones().Bytes()},
       {"centered.onnx", Centered().Bytes()},
       {"zero.onnx", Zero().Bytes()},
+      {"cut.onnx", Cut(true).Bytes()},
+      {"uncut.onnx", Cut(false).Bytes()},
       {"wide.onnx", Wide(2).Bytes()},
       {"wider.onnx", Wide(3).Bytes()},
       {"taller.onnx", Net("5").Bytes()},

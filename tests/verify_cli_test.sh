@@ -33,6 +33,8 @@ expect 2 'is no size' "$mendel" verify net.onnx net.onnx --memory-limit much
 expect 1 '^different: ' "$mendel" verify centered.onnx zero.onnx
 expect 1 'sizes of symbolic dimensions: N = 2' "$mendel" verify centered.onnx zero.onnx
 expect 0 'sizes of symbolic dimensions: N = 1; N = 2; N = 3; N = 5' "$mendel" verify centered.onnx centered.onnx
+expect 1 'sizes of symbolic dimensions: N = 1001' "$mendel" verify cut.onnx uncut.onnx
+expect 0 'N = 999; N = 1000; N = 1001' "$mendel" verify cut.onnx cut.onnx
 expect 0 '^equivalent' "$mendel" verify centered.onnx zero.onnx --shapes x:1x3
 expect 0 '"sizes"' "$mendel" verify centered.onnx centered.onnx --json
 

@@ -147,6 +147,10 @@ absl::Status ImportEyeLike(OpContext& op) {
     MENDEL_ASSIGN_OR_RETURN(dtype, DTypeFromOnnx(static_cast<int32_t>(op.Int("dtype", 0))));
   }
   const int64_t k = op.Int("k", 0);
+  for (size_t d = 0; d < like.shape.size(); ++d) {
+    op.NoteRelation(Cat("diagonal ", d), std::abs(k), like.shape[d]);
+    op.NoteRelation(Cat("behind diagonal ", d), std::abs(k) + 1, like.shape[d]);
+  }
   if (NumElements(like.shape) > kMaxRange) return Unsupported("more than 2^22 elements");
   std::vector<double> values(static_cast<size_t>(NumElements(like.shape)), 0.0);
   for (int64_t row = 0; row < like.shape[0]; ++row) {

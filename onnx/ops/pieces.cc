@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <limits>
 
 #include "onnx/op_context.h"
 #include "onnx/tensor_decode.h"
@@ -90,6 +92,10 @@ absl::Status ImportSlice(OpContext& op) {
     MENDEL_ASSIGN_OR_RETURN(const int64_t axis,
                             op.Axis((*axes)[k], static_cast<int64_t>(shape.size())));
     const size_t d = static_cast<size_t>(axis);
+    constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
+    for (const int64_t bound : {(*starts)[k], (*ends)[k]})
+      op.NoteRelation(Cat("bound of axis ", axis), std::abs(std::max(bound, kLowest + 1)),
+                      shape[d]);
     MENDEL_RETURN_IF_ERROR(AddRange(shape[d], (*starts)[k], (*ends)[k],
                                     steps.has_value() ? (*steps)[k] : 1, d, ranges));
   }

@@ -1,0 +1,118 @@
+#include "client/compare_at_sizes.h"
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+
+namespace mendel {
+namespace {
+
+/// The first sizes do not depend on the programs; positions in them give the others.
+constexpr size_t kFixedTrials = 4;
+/// The size of the other dimensions while one is searched for turning sizes.
+constexpr int64_t kOtherSize = 3;
+
+class Comparison {
+ public:
+  Comparison(const SizedComparison& by, Pair& pair, PairVerdict& verdict)
+      : by_(by), open_(pair.open), pair_(pair), verdict_(verdict) {}
+
+  absl::Status Run() {
+    verdict_.sizes = {AllOpen(1)};
+    std::vector<Sizes> trials = TellingSizes(open_, {pair_.a, pair_.b});
+    const std::vector<Graph> smallest = {pair_.a, pair_.b};
+    for (size_t k = 0; k < trials.size() && IsEquivalent(verdict_); ++k) {
+      MENDEL_RETURN_IF_ERROR(Try(trials[k]));
+      if (k + 1 == kFixedTrials)
+        trials = TellingSizes(open_, {smallest[0], smallest[1], pair_.a, pair_.b});
+    }
+    for (const std::string& dimension : open_) {
+      if (IsEquivalent(verdict_)) MENDEL_RETURN_IF_ERROR(TryTurningSizes(dimension));
+    }
+    if (!IsEquivalent(verdict_) || larger_ == open_) return absl::OkStatus();
+    Doubt("symbolic dimensions could only be taken as 1; give --shapes for others");
+    return absl::OkStatus();
+  }
+
+ private:
+  Sizes AllOpen(int64_t size) const {
+    Sizes sizes;
+    for (const std::string& dimension : open_) sizes[dimension] = size;
+    return sizes;
+  }
+
+  /// Takes back an `equivalent`.
+  void Doubt(std::string reason) {
+    verdict_.refit.reset();
+    verdict_.report.verdict = Verdict::kUnproven;
+    verdict_.report.reason = std::move(reason);
+  }
+
+  absl::Status Try(const Sizes& sizes) {
+    if (!tried_.insert(sizes).second) return absl::OkStatus();
+    absl::StatusOr<Pair> loaded = by_.load(sizes);
+    if (absl::IsInvalidArgument(loaded.status()) || absl::IsUnimplemented(loaded.status()))
+      return absl::OkStatus();  // no program of this size
+    MENDEL_RETURN_IF_ERROR(loaded.status());
+    std::vector<Sizes> proven = std::move(verdict_.sizes);
+    const bool refitted = VerdictWord(verdict_) != "equivalent";
+    MENDEL_ASSIGN_OR_RETURN(PairVerdict next, by_.compare(sizes, *loaded));
+    pair_ = *std::move(loaded);
+    if (refitted && VerdictWord(next) == "equivalent") {
+      next = std::move(verdict_);  // the weaker of two good answers
+    }
+    const bool equivalent = IsEquivalent(next);
+    const bool undecided = next.report.verdict == Verdict::kUnproven && !equivalent;
+    verdict_ = std::move(next);
+    verdict_.sizes = equivalent || undecided ? std::move(proven) : std::vector<Sizes>();
+    if (undecided) {
+      verdict_.report.reason += Cat("; at the sizes ", SizesText(sizes));
+      return absl::OkStatus();
+    }
+    verdict_.sizes.push_back(sizes);
+    for (const auto& [dimension, size] : sizes) larger_.insert(dimension);
+    return absl::OkStatus();
+  }
+
+  /// The sizes at which one of the programs changes.
+  absl::Status TryTurningSizes(const std::string& dimension) {
+    const auto at = [&](int64_t size) {
+      Sizes sizes = AllOpen(kOtherSize);
+      sizes[dimension] = size;
+      return sizes;
+    };
+    for (const int64_t size : TurningSizes([&](int64_t one) { return by_.relations(at(one)); })) {
+      if (!IsEquivalent(verdict_)) return absl::OkStatus();
+      MENDEL_ASSIGN_OR_RETURN(const PairRelations relations, by_.relations(at(size)));
+      if (relations.valid_a != relations.valid_b) {
+        Doubt(Cat("only ", relations.valid_a ? "A" : "B", " is a program of the sizes ",
+                  SizesText(at(size))));
+        return absl::OkStatus();
+      }
+      MENDEL_RETURN_IF_ERROR(Try(at(size)));
+    }
+    return absl::OkStatus();
+  }
+
+  const SizedComparison& by_;
+  const std::set<std::string> open_;
+  Pair& pair_;
+  PairVerdict& verdict_;
+  std::set<std::string> larger_;  ///< dimensions that were larger than 1 in some comparison
+  std::set<Sizes> tried_;
+};
+
+}  // namespace
+
+bool IsEquivalent(const PairVerdict& verdict) {
+  return VerdictWord(verdict) == "equivalent" || VerdictWord(verdict) == "equivalent-after-refit";
+}
+
+absl::Status CompareAtSizes(const SizedComparison& by, Pair& pair, PairVerdict& verdict) {
+  return Comparison(by, pair, verdict).Run();
+}
+
+}  // namespace mendel

@@ -1,0 +1,187 @@
+#include "client/load_pair.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/status.h"
+#include "client/format.h"
+#include "graph/rewrite.h"
+#include "runtime/plan.h"
+#include "runtime/plan_file.h"
+#include "verifier/compare.h"
+#include "verifier/constants.h"
+
+namespace mendel {
+namespace {
+
+using Names = std::map<std::string, std::string>;
+
+/// Loads a program and adds dimensions that no shape fixes to `open`.
+absl::StatusOr<Graph> LoadProgram(const std::string& path, ModelOptions import, Context& context,
+                                  std::set<std::string>& open) {
+  if (!import.bytes.has_value() && IsPlanFile(path)) {
+    context.Input(path);
+    MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(path));
+    return plan.graph;
+  }
+  import.keep_inexact_constants = true;
+  absl::StatusOr<ImportResult> model = ImportModel(path, import, context);
+  if (!model.ok()) return Annotate(model.status(), path);
+  open.merge(model->open_dimensions);
+  return std::move(model->graph);
+}
+
+absl::StatusOr<Names> ParseNames(const std::vector<std::string>& texts) {
+  Names names;
+  for (const std::string& text : texts) {
+    MENDEL_ASSIGN_OR_RETURN(const auto pair, ParseAssignment(text));
+    if (!names.insert(pair).second) return InvalidInput("--map pairs '", pair.first, "' twice");
+  }
+  return names;
+}
+
+/// Options of B's importer: --shapes and --bind name inputs of A.
+absl::StatusOr<ModelOptions> OptionsOfB(const ModelOptions& options, const Names& names) {
+  const auto renamed = [&](const std::string& name) {
+    const auto pair = names.find(name);
+    return pair == names.end() ? name : pair->second;
+  };
+  ModelOptions result;
+  for (const auto& [dimension, size] : options.symbol_sizes) {
+    const size_t colon = dimension.rfind(':');
+    const std::string name = dimension.substr(0, colon);
+    const bool unnamed = colon != std::string::npos && names.contains(name);
+    result.symbol_sizes[unnamed ? renamed(name) + dimension.substr(colon) : dimension] = size;
+    result.symbol_sizes[dimension] = size;
+  }
+  for (const std::string& text : options.shapes) {
+    MENDEL_ASSIGN_OR_RETURN(const auto shapes, ParseShapes(text));
+    for (const auto& [name, shape] : shapes) {
+      std::string extents;
+      for (int64_t extent : shape) extents += Cat(extents.empty() ? "" : "x", extent);
+      result.shapes.push_back(Cat(renamed(name), ":", extents.empty() ? "scalar" : extents));
+    }
+  }
+  for (const std::string& text : options.bindings) {
+    MENDEL_ASSIGN_OR_RETURN(const auto assignment, ParseAssignment(text));
+    result.bindings.push_back(Cat(renamed(assignment.first), "=", assignment.second));
+  }
+  return result;
+}
+
+/// `graph` with only the outputs at these positions.
+absl::StatusOr<Graph> WithOutputs(const Graph& graph, const std::vector<size_t>& positions) {
+  GraphBuilder builder(graph.name());
+  std::vector<ValueId> inputs;
+  for (int32_t id : graph.inputs())
+    inputs.push_back(builder.Input(InputName(graph.node(id)), graph.node(id).outputs[0]));
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, Inline(graph, inputs, builder));
+  for (size_t k : positions) builder.Output(graph.outputs()[k].name, outputs[k]);
+  return builder.Build();
+}
+
+std::vector<size_t>::difference_type PositionOf(const Graph& graph, const std::string& name) {
+  const auto found = std::find_if(graph.outputs().begin(), graph.outputs().end(),
+                                  [&](const auto& output) { return output.name == name; });
+  return found == graph.outputs().end() ? -1 : found - graph.outputs().begin();
+}
+
+absl::Status NoOutput(const char* side, const Graph& graph, const std::string& name) {
+  std::string names;
+  for (const GraphOutput& output : graph.outputs())
+    names += Cat(names.empty() ? "'" : ", '", output.name, "'");
+  return InvalidInput(side, " has no output '", name, "'; its outputs are ", names);
+}
+
+/// Leaves the wanted outputs of A and, in B, those of the same name (after --map), else of the same
+/// position.
+absl::Status SelectOutputs(const std::vector<std::string>& wanted, const Names& names, Graph& a,
+                           Graph& b) {
+  std::vector<size_t> of_a;
+  std::vector<size_t> of_b;
+  for (const std::string& name : wanted) {
+    const auto position = PositionOf(a, name);
+    if (position < 0) return NoOutput("A", a, name);
+    const auto pair = names.find(name);
+    auto twin = PositionOf(b, pair == names.end() ? name : pair->second);
+    if (twin < 0 && pair == names.end() && a.outputs().size() == b.outputs().size())
+      twin = position;
+    if (twin < 0) return NoOutput("B", b, pair == names.end() ? name : pair->second);
+    of_a.push_back(static_cast<size_t>(position));
+    of_b.push_back(static_cast<size_t>(twin));
+  }
+  MENDEL_ASSIGN_OR_RETURN(a, WithOutputs(a, of_a));
+  MENDEL_ASSIGN_OR_RETURN(b, WithOutputs(b, of_b));
+  return absl::OkStatus();
+}
+
+/// Nobody hears of the imports that only look for relations.
+class SilentContext : public Context {
+ public:
+  bool json() const override { return true; }
+  nlohmann::ordered_json& facts() override { return facts_; }
+  void Line(const std::string&) override {}
+  void Note(const std::string&) override {}
+  void Answer(ExitCode) override {}
+  void Input(const std::string&) override {}
+
+ private:
+  nlohmann::ordered_json facts_;
+};
+
+bool IsPlanSide(const std::string& path, const ModelOptions& import) {
+  return !import.bytes.has_value() && IsPlanFile(path);
+}
+
+/// Adds the relations of one program, whose keys begin with `side`. A plan has one set of sizes.
+absl::Status AddRelations(std::string_view side, const std::string& path, ModelOptions import,
+                          Context& context, bool& valid, SizeRelations& relations) {
+  valid = true;
+  if (IsPlanSide(path, import)) return absl::OkStatus();
+  import.keep_inexact_constants = true;
+  import.size_relations = true;
+  const absl::StatusOr<ImportResult> model = ImportModel(path, import, context);
+  valid = !absl::IsInvalidArgument(model.status());
+  if (!valid) return absl::OkStatus();
+  MENDEL_RETURN_IF_ERROR(model.status());
+  for (const auto& [key, relation] : model->size_relations) relations[Cat(side, key)] = relation;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Pair> LoadPair(const PairOptions& options, Context& context) {
+  std::set<std::string> open;
+  MENDEL_ASSIGN_OR_RETURN(const Names names, ParseNames(options.names));
+  ModelOptions import_a = options.import;
+  import_a.bytes = options.a_bytes;
+  MENDEL_ASSIGN_OR_RETURN(Graph a, LoadProgram(options.a, import_a, context, open));
+  MENDEL_ASSIGN_OR_RETURN(ModelOptions import_b, OptionsOfB(options.import, names));
+  import_b.bytes = options.b_bytes;
+  MENDEL_ASSIGN_OR_RETURN(Graph b, LoadProgram(options.b, import_b, context, open));
+  if (!options.outputs.empty()) MENDEL_RETURN_IF_ERROR(SelectOutputs(options.outputs, names, a, b));
+  MENDEL_ASSIGN_OR_RETURN(MatchedModel matched, MatchInterfaces(a, b, names));
+  MENDEL_ASSIGN_OR_RETURN(b, HoldEqualWeightsOnce(a, matched.graph));
+  return Pair{std::move(a), std::move(b), std::move(matched.notes), std::move(open)};
+}
+
+absl::StatusOr<PairRelations> RelationsOfPair(const PairOptions& options) {
+  PairRelations pair;
+  SilentContext context;
+  MENDEL_ASSIGN_OR_RETURN(const Names names, ParseNames(options.names));
+  ModelOptions import_a = options.import;
+  import_a.bytes = options.a_bytes;
+  MENDEL_ASSIGN_OR_RETURN(ModelOptions import_b, OptionsOfB(options.import, names));
+  import_b.bytes = options.b_bytes;
+  MENDEL_RETURN_IF_ERROR(
+      AddRelations("A ", options.a, import_a, context, pair.valid_a, pair.relations));
+  MENDEL_RETURN_IF_ERROR(
+      AddRelations("B ", options.b, import_b, context, pair.valid_b, pair.relations));
+  return pair;
+}
+
+}  // namespace mendel

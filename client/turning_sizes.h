@@ -1,0 +1,35 @@
+// Sizes at which a program with symbolic dimensions becomes another one: it cuts, indexes or
+// compares there.
+#ifndef MENDEL_CLIENT_TURNING_SIZES_H_
+#define MENDEL_CLIENT_TURNING_SIZES_H_
+
+#include <cstdint>
+#include <functional>
+#include <set>
+
+#include "absl/status/statusor.h"
+#include "onnx/size_relations.h"
+
+namespace mendel {
+
+/// The relations of two programs at some sizes, and which of them exist there.
+struct PairRelations {
+  bool valid_a = true;
+  bool valid_b = true;
+  SizeRelations relations;
+
+  bool Alike(const PairRelations& other) const {
+    return valid_a == other.valid_a && valid_b == other.valid_b &&
+           SameSizeRelations(relations, other.relations);
+  }
+};
+
+/// Sizes from kLeastSize to kLargestSize whose neighbor has other relations, with those neighbors
+/// and the next size. Changes that are taken back between two powers of four may stay unseen.
+/// Errors of `relations_at` end the search: what was found is the answer.
+std::set<int64_t> TurningSizes(
+    const std::function<absl::StatusOr<PairRelations>(int64_t size)>& relations_at);
+
+}  // namespace mendel
+
+#endif  // MENDEL_CLIENT_TURNING_SIZES_H_

@@ -1,0 +1,213 @@
+#include "onnx/size_relations.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace mendel {
+namespace {
+
+/// Floats of larger tensors are weights.
+constexpr int64_t kMostFloats = 4096;
+constexpr int64_t kMostIntegers = int64_t{1} << 22;
+/// Windows of smaller reach are covered by the sizes that are always compared.
+constexpr int64_t kLeastReach = 60;
+/// Places of the largest of so many numbers have relations of their own.
+constexpr int64_t kMostPlaces = 16;
+
+uint8_t Relation(double a, double b) {
+  if (a < b) return 1;
+  return a == b ? 2 : 4;
+}
+
+uint8_t RelationOfIntegers(int64_t a, int64_t b) {
+  if (a < b) return 1;
+  return a == b ? 2 : 4;
+}
+
+bool IsSmall(const Tensor& tensor) {
+  return tensor.size() <= (IsFloat(tensor.dtype()) ? kMostFloats : kMostIntegers);
+}
+
+/// Position `i`, or the last one of a shorter tensor.
+int64_t Place(const Tensor& tensor, int64_t i) { return std::min(i, tensor.size() - 1); }
+
+/// 1: below the dtype's integers, 2: among them, 4: above.
+uint8_t RelationToRange(double number, DType dtype) {
+  if (number < static_cast<double>(LowestInteger(dtype))) return 1;
+  return number > static_cast<double>(HighestInteger(dtype)) ? 4 : 2;
+}
+
+/// Compares the elements of operands of one size, or all elements with the only one of the other:
+/// those of short operands one by one.
+void AddOperands(const std::string& key, const Tensor& a, const Tensor& b, double sign_of_b,
+                 SizeRelations& relations) {
+  const int64_t size = std::max(a.size(), b.size());
+  if (a.size() == 0 || b.size() == 0) return;
+  const bool integers = IsIntegral(a.dtype()) && IsIntegral(b.dtype()) && sign_of_b > 0;
+  const auto relation = [&](int64_t i) {
+    const int64_t x = Place(a, i), y = Place(b, i);
+    return integers ? RelationOfIntegers(a.IntAt(x), b.IntAt(y))
+                    : Relation(a.DoubleAt(x), sign_of_b * b.DoubleAt(y));
+  };
+  uint8_t all = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    if (size <= kMostPlaces) relations[Cat(key, " of ", size, " at ", i)] |= relation(i);
+    if (size > kMostPlaces) all |= relation(i);
+  }
+  if (all != 0) relations[key] |= all;
+}
+
+/// Sums, differences and products that leave their dtype wrap.
+void AddWrapping(const std::string& key, std::string_view op, DType dtype, const Tensor& a,
+                 const Tensor& b, SizeRelations& relations) {
+  if (!IsIntegral(dtype) || a.size() == 0 || b.size() == 0) return;
+  uint8_t& relation = relations[key];
+  for (int64_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    const double x = a.DoubleAt(Place(a, i)), y = b.DoubleAt(Place(b, i));
+    const double exact = op == "Mul" ? x * y : op == "Sub" ? x - y : x + y;
+    relation |= RelationToRange(exact, dtype);
+  }
+}
+
+bool ComparesOperands(std::string_view op) {
+  constexpr std::array<std::string_view, 12> kOperators = {
+      "Add", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max",
+      "Min", "Mod", "Pow",   "Sub"};
+  return std::find(kOperators.begin(), kOperators.end(), op) != kOperators.end();
+}
+
+/// The first position of the largest element, or of the smallest.
+int64_t PositionOfExtreme(const Tensor& tensor, bool largest) {
+  int64_t best = 0;
+  for (int64_t i = 1; i < tensor.size(); ++i) {
+    const double distance = tensor.DoubleAt(i) - tensor.DoubleAt(best);
+    if (largest ? distance > 0 : distance < 0) best = i;
+  }
+  return best;
+}
+
+/// A cast that not every number survives.
+void AddCast(const std::string& key, const Tensor& tensor, DType to, SizeRelations& relations) {
+  if (!IsIntegral(to)) return;
+  uint8_t& relation = relations[key];
+  for (int64_t i = 0; i < tensor.size(); ++i) relation |= RelationToRange(tensor.DoubleAt(i), to);
+}
+
+/// The farthest that a window of `node` reaches, against the dimension it moves along.
+void AddWindow(const std::string& key, const Node& node, const Shape& input, const Shape& kernel,
+               SizeRelations& relations) {
+  const size_t spatial = kernel.size();
+  if (input.size() < spatial) return;
+  const Ints dilations = node.attrs.IntList("dilations"), pads = node.attrs.IntList("pads");
+  for (size_t d = 0; d < spatial; ++d) {
+    const int64_t dilation = d < dilations.size() ? dilations[d] : 1;
+    const int64_t reach = dilation * (kernel[d] - 1);
+    if (reach < kLeastReach) continue;
+    const int64_t extent = input[input.size() - spatial + d];
+    const auto pad = [&](size_t at) { return at < pads.size() ? pads[at] : 0; };
+    AddSizeRelation(Cat(key, " reach ", d), reach + 1, extent, relations);
+    AddSizeRelation(Cat(key, " begin ", d), reach + 1 - pad(d), extent, relations);
+    AddSizeRelation(Cat(key, " end ", d), reach + 1 - pad(d + spatial), extent, relations);
+  }
+}
+
+/// The relations of attributes to these shapes.
+void AddShapes(const GraphBuilder& builder, const std::string& key, const Node& node,
+               SizeRelations& relations) {
+  if (node.inputs.empty()) return;
+  const Shape& shape = builder.type(node.inputs[0]).shape;
+  const std::string_view op = node.op->name;
+  if (op == "Trilu") {
+    const int64_t diagonal = std::abs(node.attrs.Int("k"));
+    for (size_t d = shape.size() - 2; d < shape.size(); ++d) {
+      AddSizeRelation(Cat(key, " diagonal ", d), diagonal, shape[d], relations);
+      AddSizeRelation(Cat(key, " behind diagonal ", d), diagonal + 1, shape[d], relations);
+    }
+  } else if (op == "LRN") {
+    if (node.attrs.Int("size") / 2 >= kLeastReach)
+      AddSizeRelation(Cat(key, " size"), node.attrs.Int("size") / 2, shape[1], relations);
+  } else if (op == "Conv") {
+    const Shape& weights = builder.type(node.inputs[1]).shape;
+    AddWindow(key, node, shape, Shape(weights.begin() + 2, weights.end()), relations);
+  } else if (op == "AveragePool" || op == "MaxPool" || op == "LpPool") {
+    AddWindow(key, node, shape, node.attrs.IntList("kernel_shape"), relations);
+  }
+}
+
+}  // namespace
+
+void AddSizeRelation(const std::string& key, int64_t a, int64_t b, SizeRelations& relations) {
+  relations[key] |= RelationOfIntegers(a, b);
+}
+
+void AddSizeRelations(const GraphBuilder& builder, int32_t id, const std::string& name,
+                      const std::function<const Tensor*(ValueId)>& constant,
+                      SizeRelations& relations) {
+  const Node& node = builder.node(id);
+  const std::string_view op = node.op->name;
+  const std::string key = Cat(name, " ", op);
+  AddShapes(builder, key, node, relations);
+  std::vector<const Tensor*> operands;
+  const bool compares = ComparesOperands(op) && node.inputs.size() == 2;
+  const bool wraps = op == "Add" || op == "Mul" || op == "Sub";
+  const bool extreme = op == "ReduceMax" || op == "ReduceMin" || op == "ArgMax" || op == "ArgMin";
+  if (!compares && !wraps && !extreme && op != "Cast" && op != "Gather" && op != "Clip") return;
+  for (const ValueId input : node.inputs) {
+    if (op == "Gather" && operands.empty()) {
+      operands.push_back(nullptr);
+      continue;
+    }
+    const TensorType& type = builder.type(input);
+    const bool small = NumElements(type) <= (IsFloat(type.dtype) ? kMostFloats : kMostIntegers);
+    const Tensor* tensor = small ? constant(input) : nullptr;
+    if (tensor == nullptr || !IsSmall(*tensor)) return;
+    operands.push_back(tensor);
+  }
+  if (wraps) {
+    AddWrapping(Cat(key, " range"), op, node.outputs[0].dtype, *operands[0], *operands[1],
+                relations);
+  }
+  if (compares) {
+    AddOperands(key, *operands[0], *operands[1], op == "Add" ? -1 : 1, relations);
+  } else if (op == "Gather") {
+    const Shape& table = builder.type(node.inputs[0]).shape;
+    const int64_t extent = table[static_cast<size_t>(node.attrs.Int("axis"))];
+    for (int64_t i = 0; i < operands[1]->size(); ++i) {
+      const int64_t index = operands[1]->IntAt(i);
+      AddSizeRelation(Cat(key, " last"), index, extent - 1, relations);
+      AddSizeRelation(Cat(key, " first"), index, -extent, relations);
+    }
+  } else if (op == "Clip") {
+    for (const char* bound : {"min", "max"}) {
+      const Tensor limit = Tensor::Scalar(DType::kF64, node.attrs.Float(bound));
+      AddOperands(Cat(key, " ", bound), *operands[0], limit, 1, relations);
+    }
+  } else if (op == "Cast") {
+    AddCast(key, *operands[0], node.outputs[0].dtype, relations);
+  } else if (extreme) {
+    const bool largest = op == "ReduceMax" || op == "ArgMax";
+    const int64_t position = PositionOfExtreme(*operands[0], largest);
+    for (int64_t i = 0; i < std::min(operands[0]->size(), kMostPlaces); ++i)
+      AddSizeRelation(Cat(key, " of ", operands[0]->size(), " at ", i), i, position, relations);
+  }
+}
+
+bool SameSizeRelations(const SizeRelations& a, const SizeRelations& b) {
+  for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
+    if (x->first < y->first) {
+      ++x;
+    } else if (y->first < x->first) {
+      ++y;
+    } else {
+      if (x->second != y->second) return false;
+      ++x, ++y;
+    }
+  }
+  return true;
+}
+
+}  // namespace mendel

@@ -1,0 +1,38 @@
+// Relations of the numbers that a program computes of its shapes: a dimension of 5,000 is cut at
+// 4,000, a count is larger than 1,000.
+//
+// They hold for the sizes of one import. Where other sizes give other relations, the program may be
+// another one.
+#ifndef MENDEL_ONNX_SIZE_RELATIONS_H_
+#define MENDEL_ONNX_SIZE_RELATIONS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "graph/graph.h"
+#include "graph/tensor.h"
+
+namespace mendel {
+
+/// By a key that is the same in every import of the model: the relations that two lists of numbers
+/// have, one bit each (smaller, equal, larger).
+using SizeRelations = std::map<std::string, uint8_t>;
+
+/// Adds the relations that decide what `node` computes: of its constant operands, and of its
+/// attributes to its shapes. `constant`: a value's tensor, or null. `name` is that of the ONNX
+/// node.
+void AddSizeRelations(const GraphBuilder& builder, int32_t node, const std::string& name,
+                      const std::function<const Tensor*(ValueId)>& constant,
+                      SizeRelations& relations);
+
+/// Adds the relation of two numbers.
+void AddSizeRelation(const std::string& key, int64_t a, int64_t b, SizeRelations& relations);
+
+/// No key of both has another relation.
+bool SameSizeRelations(const SizeRelations& a, const SizeRelations& b);
+
+}  // namespace mendel
+
+#endif  // MENDEL_ONNX_SIZE_RELATIONS_H_

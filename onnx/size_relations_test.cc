@@ -1,0 +1,135 @@
+#include "onnx/size_relations.h"
+
+#include <gtest/gtest.h>
+
+#include "onnx/import.h"
+#include "onnx/model_builder.h"
+
+namespace mendel {
+namespace {
+
+/// Adds nodes that compute y from x[1, 1, N, N] and its shape n[4].
+using MakeNodes = void (*)(ModelBuilder& model);
+
+SizeRelations RelationsAt(MakeNodes nodes, int64_t size) {
+  ModelBuilder model(18);
+  model.Input("x", {"1", "1", "N", "N"}).Output("y");
+  model.Node("Shape", {"x"}, {"n"});
+  nodes(model);
+  ImportOptions options;
+  options.symbol_sizes = {{"N", size}};
+  options.size_relations = true;
+  const auto imported = ImportOnnxBytes(model.Bytes(), "", options);
+  EXPECT_TRUE(imported.ok()) << imported.status();
+  return imported.ok() ? imported->size_relations : SizeRelations();
+}
+
+/// The program changes from `size` to the next one, and not shortly before.
+void ExpectTurn(MakeNodes nodes, int64_t size) {
+  EXPECT_FALSE(SameSizeRelations(RelationsAt(nodes, size), RelationsAt(nodes, size + 1)));
+  EXPECT_TRUE(SameSizeRelations(RelationsAt(nodes, size - 3), RelationsAt(nodes, size - 2)));
+}
+
+/// y = x times `factor` of dtype i64.
+void Times(ModelBuilder& model, const std::string& factor) {
+  ModelBuilder::Set(model.Node("Cast", {factor}, {"float factor"}), "to", int64_t{1});
+  model.Node("Mul", {"x", "float factor"}, {"y"});
+}
+
+TEST(SizeRelations, CountsAreCompared) {
+  for (const char* op : {"Min", "Max", "Sub", "Div", "Mod"}) {
+    SCOPED_TRACE(op);
+    static const char* current;
+    current = op;
+    ExpectTurn(
+        [](ModelBuilder& model) {
+          model.Ints("limit", {1, 1, 20, 1});
+          model.Node(current, {"n", "limit"}, {"limited"});
+          model.Node("ReduceProd", {"limited"}, {"factor"});
+          Times(model, "factor");
+        },
+        20);
+  }
+}
+
+TEST(SizeRelations, BoundsOfSlices) {
+  for (const int64_t bound : {20, -20}) {
+    static int64_t current;
+    current = bound;
+    ExpectTurn(
+        [](ModelBuilder& model) {
+          model.Ints("start", {current}).Ints("end", {1 << 30}).Ints("axis", {2});
+          model.Node("Slice", {"x", "start", "end", "axis"}, {"y"});
+        },
+        20);
+  }
+}
+
+TEST(SizeRelations, RowsOfATable) {
+  ExpectTurn(
+      [](ModelBuilder& model) {
+        model.Ints("third", {2})
+            .Ints("zero", {0})
+            .Initializer("table",
+                         Tensor::FromDoubles({DType::kF32, {40}}, std::vector<double>(40, 0.5)));
+        model.Node("Gather", {"n", "third"}, {"row"});
+        model.Ints("two", {2});
+        model.Node("Sub", {"row", "two"}, {"last"});
+        model.Node("Gather", {"table", "last"}, {"element"});
+        model.Node("Mul", {"x", "element"}, {"y"});
+      },
+      40);
+}
+
+TEST(SizeRelations, CastsAndProductsThatWrap) {
+  ExpectTurn(
+      [](ModelBuilder& model) {
+        ModelBuilder::Set(model.Node("Cast", {"n"}, {"byte"}), "to", int64_t{2});
+        model.Node("ReduceMax", {"byte"}, {"factor"});
+        Times(model, "factor");
+      },
+      255);
+  ExpectTurn(
+      [](ModelBuilder& model) {
+        model.Ints("third", {2});
+        model.Node("Gather", {"n", "third"}, {"count"});
+        ModelBuilder::Set(model.Node("Cast", {"count"}, {"i32"}), "to", int64_t{6});
+        model.Node("Mul", {"i32", "i32"}, {"square"});
+        model.Node("Mul", {"square", "i32"}, {"factor"});
+        Times(model, "factor");
+      },
+      1290);
+}
+
+TEST(SizeRelations, DiagonalsAndWindows) {
+  ExpectTurn(
+      [](ModelBuilder& model) {
+        model.Ints("k", {-30});
+        model.Node("Trilu", {"x", "k"}, {"y"});
+      },
+      30);
+  ExpectTurn(
+      [](ModelBuilder& model) {
+        auto& pool = model.Node("AveragePool", {"x"}, {"y"});
+        ModelBuilder::Set(pool, "kernel_shape", std::vector<int64_t>{401, 1});
+        ModelBuilder::Set(pool, "pads", std::vector<int64_t>{200, 0, 200, 0});
+      },
+      201);
+}
+
+TEST(SizeRelations, NothingIsNotedUnlessRequested) {
+  ModelBuilder model(18);
+  model.Input("x", {"4"}).Ints("k", {2}).Ints("zero", {0}).Output("y");
+  model.Node("Slice", {"x", "zero", "k"}, {"y"});
+  const auto imported = ImportOnnxBytes(model.Bytes(), "");
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_TRUE(imported->size_relations.empty());
+}
+
+TEST(SizeRelations, KeysOfOneProgramAloneSayNothing) {
+  EXPECT_TRUE(SameSizeRelations({{"a", 1}, {"b", 2}}, {{"b", 2}, {"c", 4}}));
+  EXPECT_FALSE(SameSizeRelations({{"a", 1}, {"b", 2}}, {{"b", 4}, {"c", 4}}));
+}
+
+}  // namespace
+}  // namespace mendel
