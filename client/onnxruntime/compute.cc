@@ -37,6 +37,7 @@ absl::StatusOr<PartInputs> ReadInputs(const Compute& compute, const KernelContex
     inputs.ranks.push_back(static_cast<int>(facts.back().shape.size()));
     inputs.shapes.push_back(facts.back().shape.data());
     inputs.data.push_back(data);
+    inputs.types.push_back(facts.back().type);
   }
   return inputs;
 }

@@ -108,7 +108,7 @@ absl::StatusOr<ComputeInfo*> CompilePart(const Provider& provider, const Graph* 
   for (size_t k = 0; k < fused.outputs.size(); ++k) wiring.outputs.push_back(k);
   const Logger* const logger = provider.logger;
   auto runner = std::make_unique<PartRunner>(
-      std::move(part.blob), provider.settings,
+      api, std::move(part.blob), provider.settings,
       [&api, logger](const std::string& line) { api.Log(logger, kLogWarning, "Mendel: " + line); });
   if (provider.settings.write_context) {
     MENDEL_ASSIGN_OR_RETURN(const ContextBlob compiled, runner->Compiled());
