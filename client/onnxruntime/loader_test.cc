@@ -27,7 +27,7 @@ const Table* TableOf(uint32_t) {
   return reinterpret_cast<const Table*>(members.data());
 }
 
-/// What the library at `path` answers to a version of ONNX Runtime that is too old.
+/// The answer of the library at `path` to a version of ONNX Runtime that is too old.
 std::string Answer(const std::string& path) {
   message = "";
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
