@@ -43,8 +43,22 @@ class SpinScope {
   const bool set_;
 };
 
+bool Loaded(const char* library) {
+  void* const handle = dlopen(library, RTLD_NOLOAD | RTLD_LAZY);
+  if (handle != nullptr) dlclose(handle);
+  return handle != nullptr;
+}
+
 Provider OpenProvider() {
   Provider provider;
+  // The messages of both would have the same names in one registry, and protobuf would end the
+  // process. The packages for Python have a protobuf each.
+  if (Loaded("libmendel.so.0") && Loaded("libprotobuf.so.32")) {
+    provider.error =
+        "libmendel.so is loaded, and would share libprotobuf.so.32 with Mendel's provider: use a "
+        "process for each, or the packages mendel and onnxruntime-ep-mendel";
+    return provider;
+  }
   Dl_info own = {};
   dladdr(reinterpret_cast<const void*>(&CreateEpFactories), &own);
   const std::string file = own.dli_fname == nullptr ? "" : own.dli_fname;
