@@ -28,6 +28,10 @@ struct EpDevice;
 struct KeyValuePairs;
 struct GraphSupport;
 struct ComputeContext;
+struct Env;
+struct Session;
+struct RunOptions;
+struct MemoryInfo;
 
 /// The version of the interface that this file describes: the second number of 1.23.
 inline constexpr uint32_t kVersion = 23;
@@ -61,6 +65,19 @@ struct Member<kIndex, Result(Arguments...)> {
 inline constexpr Member<0, Status*(int, const char*)> kCreateStatus;
 inline constexpr Member<1, int(const Status*)> kGetErrorCode;
 inline constexpr Member<2, const char*(const Status*)> kGetErrorMessage;
+inline constexpr Member<3, Status*(int, const char*, Env**)> kCreateEnv;
+inline constexpr Member<8,
+                        Status*(const Env*, const void*, size_t, const SessionOptions*, Session**)>
+    kCreateSessionFromArray;
+inline constexpr Member<9,
+                        Status*(Session*, const RunOptions*, const char* const*,
+                                const Value* const*, size_t, const char* const*, size_t, Value**)>
+    kRun;
+inline constexpr Member<10, Status*(SessionOptions**)> kCreateSessionOptions;
+inline constexpr Member<24, Status*(SessionOptions*, int)> kSetIntraOpNumThreads;
+inline constexpr Member<49, Status*(const MemoryInfo*, void*, size_t, const int64_t*, size_t, int,
+                                    Value**)>
+    kCreateTensorWithData;
 inline constexpr Member<51, Status*(Value*, void**)> kGetTensorMutableData;
 inline constexpr Member<55, Status*(const TypeInfo*, const TensorInfo**)> kCastTypeInfoToTensorInfo;
 inline constexpr Member<60, Status*(const TensorInfo*, int*)> kGetTensorElementType;
@@ -69,14 +86,20 @@ inline constexpr Member<62, Status*(const TensorInfo*, int64_t*, size_t)> kGetDi
 inline constexpr Member<63, Status*(const TensorInfo*, const char**, size_t)>
     kGetSymbolicDimensions;
 inline constexpr Member<65, Status*(const Value*, TensorInfo**)> kGetTensorTypeAndShape;
+inline constexpr Member<69, Status*(int, int, MemoryInfo**)> kCreateCpuMemoryInfo;
 inline constexpr Member<88, Status*(const KernelContext*, size_t*)> kKernelContextGetInputCount;
 inline constexpr Member<90, Status*(const KernelContext*, size_t, const Value**)>
     kKernelContextGetInput;
 inline constexpr Member<91, Status*(KernelContext*, size_t, const int64_t*, size_t, Value**)>
     kKernelContextGetOutput;
+inline constexpr Member<92, void(Env*)> kReleaseEnv;
 inline constexpr Member<93, void(Status*)> kReleaseStatus;
+inline constexpr Member<94, void(MemoryInfo*)> kReleaseMemoryInfo;
+inline constexpr Member<95, void(Session*)> kReleaseSession;
 inline constexpr Member<96, void(Value*)> kReleaseValue;
 inline constexpr Member<99, void(TensorInfo*)> kReleaseTensorInfo;
+inline constexpr Member<100, void(SessionOptions*)> kReleaseSessionOptions;
+inline constexpr Member<130, Status*(SessionOptions*, const char*, const char*)> kAddConfigEntry;
 inline constexpr Member<211, Status*(const char*, const void*, int, int, Attribute**)>
     kCreateAttribute;
 inline constexpr Member<212, void(Attribute*)> kReleaseAttribute;

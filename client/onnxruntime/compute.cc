@@ -1,8 +1,10 @@
 #include "client/onnxruntime/compute.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -18,6 +20,8 @@ struct Compute : ComputeInfo {
   const RuntimeApi* api = nullptr;
   std::unique_ptr<PartRunner> runner;
   Wiring wiring;
+  bool park = false;
+  std::atomic<int> pool_threads = 0;  ///< 0: not counted yet
 };
 
 /// The inputs of a call; `facts` owns the shapes.
@@ -37,11 +41,17 @@ absl::StatusOr<PartInputs> ReadInputs(const Compute& compute, const KernelContex
     inputs.ranks.push_back(static_cast<int>(facts.back().shape.size()));
     inputs.shapes.push_back(facts.back().shape.data());
     inputs.data.push_back(data);
+    inputs.types.push_back(facts.back().type);
   }
   return inputs;
 }
 
-absl::Status RunPart(const Compute& compute, KernelContext* context) {
+int PoolThreads(Compute& compute, const KernelContext* context) {
+  if (compute.pool_threads == 0) compute.pool_threads = CountThreads(*compute.api, context);
+  return compute.pool_threads;
+}
+
+absl::Status RunPart(Compute& compute, KernelContext* context) {
   std::vector<TensorFacts> facts;
   MENDEL_ASSIGN_OR_RETURN(const PartInputs inputs, ReadInputs(compute, context, facts));
   absl::Status made;
@@ -55,7 +65,7 @@ absl::Status RunPart(const Compute& compute, KernelContext* context) {
     return data.ok() ? *data : nullptr;
   };
   const absl::Status run = compute.runner->Run(
-      inputs, [&] { return CountThreads(*compute.api, context); }, make_output);
+      inputs, [&] { return PoolThreads(compute, context); }, make_output);
   return made.ok() ? run : made;
 }
 
@@ -76,6 +86,47 @@ struct Crowd {
   }
 };
 
+/// The caller runs a part in one step of a loop of the session's pool. The other threads of the
+/// pool sleep in theirs meanwhile: while they wait for their next node they would spin on the
+/// part's CPUs.
+struct Parking {
+  const std::thread::id caller = std::this_thread::get_id();
+  const std::function<absl::Status()>& run;
+  absl::Status result = {};
+  bool ran = false;  ///< read and written by the caller only
+  std::mutex mutex = {};
+  std::condition_variable changed = {};
+  bool over = false;
+
+  static void Step(void* data, size_t) {
+    auto& parking = *static_cast<Parking*>(data);
+    if (std::this_thread::get_id() == parking.caller) {
+      parking.RunOnce();
+      return;
+    }
+    std::unique_lock lock(parking.mutex);
+    parking.changed.wait(lock, [&] { return parking.over; });
+  }
+  void RunOnce() {
+    if (ran) return;
+    ran = true;
+    result = run();
+    const std::lock_guard lock(mutex);
+    over = true;
+    changed.notify_all();
+  }
+};
+
+absl::Status RunWhileParked(const RuntimeApi& api, const KernelContext* context,
+                            const std::function<absl::Status()>& run) {
+  const size_t places = std::max(1u, std::thread::hardware_concurrency());
+  Parking parking{.run = run};
+  MENDEL_RETURN_IF_ERROR(
+      api.Take(kParallelFor(api.main(), context, &Parking::Step, places, places, &parking)));
+  parking.RunOnce();  // where the pool gave the caller no step
+  return parking.result;
+}
+
 }  // namespace
 
 int CountThreads(const RuntimeApi& api, const KernelContext* context) {
@@ -87,18 +138,23 @@ int CountThreads(const RuntimeApi& api, const KernelContext* context) {
   return run.ok() ? static_cast<int>(std::max<size_t>(1, crowd.threads.size())) : 1;
 }
 
-ComputeInfo* NewCompute(const RuntimeApi& api, std::unique_ptr<PartRunner> runner, Wiring wiring) {
+ComputeInfo* NewCompute(const RuntimeApi& api, std::unique_ptr<PartRunner> runner, Wiring wiring,
+                        bool park) {
   auto compute = std::make_unique<Compute>();
   compute->api = &api;
   compute->runner = std::move(runner);
   compute->wiring = std::move(wiring);
+  compute->park = park;
   compute->create_state = [](ComputeInfo* self, ComputeContext*, void** state) -> Status* {
     *state = self;
     return nullptr;
   };
   compute->compute = [](ComputeInfo* self, void*, KernelContext* context) -> Status* {
-    const auto& compute_part = *static_cast<const Compute*>(self);
-    return compute_part.api->Give(RunPart(compute_part, context));
+    auto& part = *static_cast<Compute*>(self);
+    const RuntimeApi& tables = *part.api;
+    if (!part.park) return tables.Give(RunPart(part, context));
+    PoolThreads(part, context);  // parked threads cannot be counted
+    return tables.Give(RunWhileParked(tables, context, [&] { return RunPart(part, context); }));
   };
   compute->release_state = [](ComputeInfo*, void*) {};
   return compute.release();

@@ -16,8 +16,10 @@ struct Wiring {
   std::vector<size_t> inputs, outputs;
 };
 
-/// `api` must outlive it. Freed by FreeCompute.
-ComputeInfo* NewCompute(const RuntimeApi& api, std::unique_ptr<PartRunner> runner, Wiring wiring);
+/// `api` must outlive it. Freed by FreeCompute. With `park`, the other threads of the session's
+/// pool sleep while the part runs.
+ComputeInfo* NewCompute(const RuntimeApi& api, std::unique_ptr<PartRunner> runner, Wiring wiring,
+                        bool park);
 void FreeCompute(ComputeInfo* info);
 
 /// The number of threads that ONNX Runtime gives to the loops of one operator. No member of its

@@ -6,6 +6,7 @@
 
 #include "client/c_api/mendel_optimizer.h"
 #include "client/onnxruntime/provider.h"
+#include "client/onnxruntime/refusal.h"
 #include "client/onnxruntime/runtime_api.h"
 #include "client/onnxruntime/settings.h"
 
@@ -63,15 +64,6 @@ EpFactory* NewFactory(const RuntimeApi& api) {
   };
   factory->is_stream_aware = [](const EpFactory*) { return false; };
   return factory.release();
-}
-
-/// An error before the tables are known to be right: only the first member is used.
-Status* Refuse(const ApiBase* base, const std::string& message) {
-  for (uint32_t version = kVersion; base != nullptr && version > 0; --version) {
-    const Table* const api = base->get_api(version);
-    if (api != nullptr) return kCreateStatus(api, kInvalidArgument, message.c_str());
-  }
-  return nullptr;
 }
 
 }  // namespace

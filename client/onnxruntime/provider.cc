@@ -21,6 +21,7 @@ struct Provider : Ep {
   const RuntimeApi* api = nullptr;
   Settings settings;
   const Logger* logger = nullptr;
+  bool leaves_nodes = false;  ///< ONNX Runtime's own nodes run between the parts
 };
 
 absl::Status Fuse(const RuntimeApi& api, GraphSupport* support, const GraphView& view,
@@ -31,7 +32,7 @@ absl::Status Fuse(const RuntimeApi& api, GraphSupport* support, const GraphView&
   return api.Take(kAddNodesToFuse(api.ep(), support, nodes.data(), nodes.size(), &options));
 }
 
-absl::Status TakeNodes(const Provider& provider, const Graph* graph, GraphSupport* support) {
+absl::Status TakeNodes(Provider& provider, const Graph* graph, GraphSupport* support) {
   const RuntimeApi& api = *provider.api;
   MENDEL_ASSIGN_OR_RETURN(const GraphView view, ReadGraph(api, graph));
   size_t taken = 0;
@@ -45,6 +46,7 @@ absl::Status TakeNodes(const Provider& provider, const Graph* graph, GraphSuppor
     MENDEL_RETURN_IF_ERROR(Fuse(api, support, view, part));
     taken += part.size();
   }
+  if (taken < view.nodes.size()) provider.leaves_nodes = true;
   api.Log(provider.logger, kLogInfo,
           Cat("Mendel takes ", taken, " of ", view.nodes.size(), " nodes in ",
               capability.parts.size(), " parts"));
@@ -108,7 +110,7 @@ absl::StatusOr<ComputeInfo*> CompilePart(const Provider& provider, const Graph* 
   for (size_t k = 0; k < fused.outputs.size(); ++k) wiring.outputs.push_back(k);
   const Logger* const logger = provider.logger;
   auto runner = std::make_unique<PartRunner>(
-      std::move(part.blob), provider.settings,
+      api, std::move(part.blob), provider.settings,
       [&api, logger](const std::string& line) { api.Log(logger, kLogWarning, "Mendel: " + line); });
   if (provider.settings.write_context) {
     MENDEL_ASSIGN_OR_RETURN(const ContextBlob compiled, runner->Compiled());
@@ -116,7 +118,8 @@ absl::StatusOr<ComputeInfo*> CompilePart(const Provider& provider, const Graph* 
     MENDEL_ASSIGN_OR_RETURN(
         *context_node, WriteContext(api, compiled, name, fused, provider.settings, model_path));
   }
-  return NewCompute(api, std::move(runner), std::move(wiring));
+  const bool park = provider.leaves_nodes && provider.settings.pool_spins;
+  return NewCompute(api, std::move(runner), std::move(wiring), park);
 }
 
 Status* Compile(Ep* self, const Graph** graphs, const Node** fused_nodes, size_t count,
@@ -140,7 +143,7 @@ Ep* NewProvider(const RuntimeApi& api, Settings settings, const Logger* logger) 
   provider->logger = logger;
   provider->get_name = [](const Ep*) { return static_cast<const char*>(kProviderName); };
   provider->get_capability = [](Ep* self, const Graph* graph, GraphSupport* support) {
-    const auto& own = *static_cast<const Provider*>(self);
+    auto& own = *static_cast<Provider*>(self);
     return own.api->Give(TakeNodes(own, graph, support));
   };
   provider->compile = Compile;

@@ -52,6 +52,13 @@ absl::StatusOr<Settings> ReadSettings(const RuntimeApi& api, const SessionOption
   MENDEL_ASSIGN_OR_RETURN(const std::string background, Option(api, options, "background"));
   MENDEL_ASSIGN_OR_RETURN(settings.background, Switch("background", background));
   MENDEL_ASSIGN_OR_RETURN(settings.cache_dir, Option(api, options, "cache_dir"));
+  MENDEL_ASSIGN_OR_RETURN(const std::string compare, Option(api, options, "compare"));
+  if (!compare.empty()) {
+    MENDEL_ASSIGN_OR_RETURN(settings.compare, Switch("compare", compare));
+  }
+  MENDEL_ASSIGN_OR_RETURN(const std::string spinning,
+                          Entry(api, options, "session.intra_op.allow_spinning"));
+  settings.pool_spins = spinning != "0";
   MENDEL_ASSIGN_OR_RETURN(const std::string threads, Option(api, options, "threads"));
   MENDEL_ASSIGN_OR_RETURN(const double count, Number("threads", threads, 1024));
   settings.threads = static_cast<int>(count);

@@ -14,9 +14,11 @@ inline constexpr char kProviderName[] = "MendelExecutionProvider";
 struct Settings {
   double budget_s = 0;  ///< seconds of search for each part and combination of shapes; 0: none
   bool background =
-      false;              ///< searches run beside the session, which uses baseline plans meanwhile
-  std::string cache_dir;  ///< folder of the plans that searches found; empty: none
-  int threads = 0;        ///< 0: as many as the session's pool has
+      false;               ///< searches run beside the session, which uses baseline plans meanwhile
+  std::string cache_dir;   ///< folder of the plans that searches found; empty: none
+  bool compare = true;     ///< after a search, the faster of plan and ONNX Runtime's nodes runs
+  bool pool_spins = true;  ///< idle threads of the session's pool spin for a while
+  int threads = 0;         ///< 0: as many as the session's pool has
   /// The session is to write an EPContext model.
   bool write_context = false;
   bool embed_context = false;  ///< compiled parts go into the model, not into files beside it

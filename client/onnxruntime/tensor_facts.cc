@@ -33,6 +33,22 @@ bool KnownType(int type) {
   }
 }
 
+size_t ElementBytes(int type) {
+  switch (type) {
+    case onnx::TensorProto::DOUBLE:
+    case onnx::TensorProto::INT64:
+      return 8;
+    case onnx::TensorProto::FLOAT:
+    case onnx::TensorProto::INT32:
+      return 4;
+    case onnx::TensorProto::FLOAT16:
+    case onnx::TensorProto::BFLOAT16:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
 absl::StatusOr<TensorFacts> FactsOf(const RuntimeApi& api, const Value* value) {
   MENDEL_ASSIGN_OR_RETURN(TensorInfo* const info,
                           api.Get<TensorInfo*>(kGetTensorTypeAndShape, value));

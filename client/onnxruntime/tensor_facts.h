@@ -2,6 +2,7 @@
 #ifndef MENDEL_CLIENT_ONNXRUNTIME_TENSOR_FACTS_H_
 #define MENDEL_CLIENT_ONNXRUNTIME_TENSOR_FACTS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,9 @@ namespace mendel::ort {
 
 /// True for element types of Mendel's language, by ONNX's numbers.
 bool KnownType(int type);
+
+/// Bytes of one element of a known type.
+size_t ElementBytes(int type);
 
 struct TensorFacts {
   int type = 0;

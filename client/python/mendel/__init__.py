@@ -18,7 +18,7 @@ from mendel._plan import Certificate, Mutant, Plan, optimize
 from mendel._runtime import LoadedPlan, PlanError, ValueInfo, load_plan
 from mendel._session import (
     ExecutionMode, GraphOptimizationLevel, InferenceSession, IOBinding, ModelMetadata, NodeArg, RunOptions, SessionOptions,
-    get_available_providers, get_device,
+    disable_telemetry_events, enable_telemetry_events, get_available_providers, get_device, set_default_logger_severity,
 )
 from mendel._verify import OutputVerdict, Region, Regions, Verdict, Witness, verify
 
@@ -26,6 +26,6 @@ __version__ = "0.1.0"
 __all__ = [
     "Certificate", "Error", "ExecutionMode", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "InvalidArgument", "LoadedPlan",
     "ModelMetadata", "Mutant", "NodeArg", "NotFound", "OutputVerdict", "Plan", "PlanError", "Region", "Regions", "RunOptions",
-    "SessionOptions", "Unsupported", "ValueInfo", "Verdict", "Witness", "get_available_providers", "get_device", "load_plan", "optimize",
-    "verify", "version",
+    "SessionOptions", "Unsupported", "ValueInfo", "Verdict", "Witness", "disable_telemetry_events", "enable_telemetry_events",
+    "get_available_providers", "get_device", "load_plan", "optimize", "set_default_logger_severity", "verify", "version",
 ]

@@ -256,3 +256,15 @@ def get_available_providers() -> List[str]:
 
 def get_device() -> str:
     return "CPU"
+
+
+def disable_telemetry_events() -> None:
+    """Without effect: the library sends nothing."""
+
+
+def enable_telemetry_events() -> None:
+    """Without effect: the library sends nothing."""
+
+
+def set_default_logger_severity(severity: int) -> None:
+    """Accepted and without effect."""
