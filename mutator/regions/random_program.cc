@@ -83,7 +83,7 @@ ValueId Cropped(Emitter& e, Rng& rng, ValueId x) {
 
 }  // namespace
 
-Graph RandomRegionsProgram(Rng& rng) {
+Graph RandomRegionsProgram(Rng& rng, bool pruned) {
   const Graph inner = RandomGraph(rng, static_cast<int>(rng.Between(1, 9)));
   Emitter e("random");
   std::vector<ValueId> inputs;
@@ -99,8 +99,8 @@ Graph RandomRegionsProgram(Rng& rng) {
       values[i] = inputs[static_cast<size_t>(at - inner.inputs().begin())];
       continue;
     }
-    if (IsConstant(node) && IsFloat(node.outputs[0].dtype) && !node.outputs[0].shape.empty() &&
-        rng.Flip(0.3)) {
+    if (pruned && IsConstant(node) && IsFloat(node.outputs[0].dtype) &&
+        !node.outputs[0].shape.empty() && rng.Flip(0.3)) {
       values.resize(std::max(values.size(), i + 1));
       values[i] = Pruned(e, rng, ConstantValue(node));
       continue;

@@ -9,9 +9,9 @@
 
 namespace mendel {
 
-/// A small random program whose inputs are repeated or padded, whose constants may be zero along an
-/// axis, and whose outputs are cropped, flipped, gathered or averaged.
-Graph RandomRegionsProgram(Rng& rng);
+/// A small random program whose inputs are repeated or padded and whose outputs are cropped,
+/// flipped, gathered or averaged. `pruned`: some constants are zero at positions of an axis.
+Graph RandomRegionsProgram(Rng& rng, bool pruned = false);
 
 /// Programs of one test: 400, or the number in environment variable MENDEL_REGION_PROGRAMS.
 uint64_t RegionPrograms();

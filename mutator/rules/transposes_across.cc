@@ -28,8 +28,8 @@
 namespace mendel::rules::transposes_across {
 namespace {
 
-constexpr size_t kMostNodes = 128;      // of a site
-constexpr size_t kMostTogether = 1024;  // of all sites and what lies between them
+constexpr size_t kMostNodes = 128;     // of a site
+constexpr size_t kMostTogether = 512;  // of all sites and what lies between them
 
 /// All members that are connected with `node`, ascending; empty when there are too many.
 std::vector<int32_t> Component(const Graph& graph, int32_t node) {
@@ -254,7 +254,7 @@ absl::StatusOr<Graph> WithBiases(Graph graph) {
     }
     MENDEL_ASSIGN_OR_RETURN(const Mutant mutant, MakeMutant(graph, *rule, matches[0]));
     MENDEL_ASSIGN_OR_RETURN(graph, Replace(graph, mutant.place, mutant.mutant));
-    node = 0;
+    node = mutant.place.nodes.front();
   }
   return graph;
 }
@@ -271,7 +271,7 @@ absl::StatusOr<Graph> ApplyToAll(Graph graph) {
     MENDEL_ASSIGN_OR_RETURN(const Graph site, Extract(graph, place));
     MENDEL_ASSIGN_OR_RETURN(const Graph moved, ApplyToSite(site));
     MENDEL_ASSIGN_OR_RETURN(graph, Replace(graph, place, moved));
-    node = 0;
+    node = nodes.front();
   }
   return WithBiases(std::move(graph));
 }

@@ -149,7 +149,7 @@ class EGraphSearcher {
         return absl::OkStatus();
       }
       session_.Report("whole program extracted");
-      MENDEL_ASSIGN_OR_RETURN(const SearchSession::Trial trial,
+      MENDEL_ASSIGN_OR_RETURN(const SearchSession::WholeResult trial,
                               session_.TryWhole(program.graph, "an extracted program",
                                                 saturator_->MutantsIn(program.nodes)));
       if (trial.accepted) best_peak_ = found->peak_bytes;

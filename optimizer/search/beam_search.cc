@@ -330,7 +330,7 @@ class BeamSearcher {
     if (entries.size() < 2) return false;
     session_.Report(Cat("whole program with ", entries.size(), " rules' mutants"));
     MENDEL_ASSIGN_OR_RETURN(
-        const SearchSession::Trial trial,
+        const SearchSession::WholeResult trial,
         session_.TryWhole(program.graph, "the program with several rules", program.mutants));
     if (!trial.accepted) return false;
     ++groups_;
@@ -357,7 +357,7 @@ class BeamSearcher {
     }
     if (!applied) return false;
     MENDEL_ASSIGN_OR_RETURN(
-        const SearchSession::Trial trial,
+        const SearchSession::WholeResult trial,
         session_.TryWhole(program.graph, Cat("the program with rule ", entry.rule), program.mutants,
                           candidate.measurements));
     log_.Note(candidate, trial.accepted  ? Outcome::kUsed

@@ -142,10 +142,10 @@ absl::Status SearchSession::Begin(double algorithm_share) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<SearchSession::Trial> SearchSession::TryWhole(
+absl::StatusOr<SearchSession::WholeResult> SearchSession::TryWhole(
     const Graph& graph, const std::string& name, const std::vector<plan::AppliedMutant>& applied,
     int measurement) {
-  Trial trial;
+  WholeResult trial;
   if (GrowsTooMuch(baseline_.graph, graph)) {
     trial.variant = {graph, {}, name};
     trial.dropped = true;

@@ -57,7 +57,7 @@ class SearchSession {
   absl::Status Begin(double algorithm_share);
   bool begun() const { return begun_; }
   /// A whole program measured against the best so far.
-  struct Trial {
+  struct WholeResult {
     Variant variant;  ///< with the algorithms chosen
     bool accepted = false;
     bool dropped = false;  ///< for wrong numbers, or because its weights grow too much
@@ -66,9 +66,9 @@ class SearchSession {
   /// Chooses algorithms for `graph`, which contains the mutants `applied`, and makes it the best
   /// when the whole program gets faster. `measurement`: how often this pair was measured before;
   /// each time is stored on its own.
-  absl::StatusOr<Trial> TryWhole(const Graph& graph, const std::string& name,
-                                 const std::vector<plan::AppliedMutant>& applied,
-                                 int measurement = 0);
+  absl::StatusOr<WholeResult> TryWhole(const Graph& graph, const std::string& name,
+                                       const std::vector<plan::AppliedMutant>& applied,
+                                       int measurement = 0);
   /// Verifies a mutant and counts the outcome. True when `alternative` may be used. `seconds`: of
   /// the original in the chain; several ways of correction are compared only where that can be
   /// afforded.

@@ -115,7 +115,7 @@ class Localizer {
         return structures[static_cast<size_t>(value.node)][static_cast<size_t>(value.output)];
       };
       const RegionGrid grid = CompareStructures(at(a), at(b));
-      const std::vector<Region> planned = PlanRegions(static_cast<int>(k), shape, grid);
+      const std::vector<Region> planned = RegionsOfGrid(static_cast<int>(k), shape, grid);
       regions.insert(regions.end(), planned.begin(), planned.end());
       if (planned.size() > 1 || !planned[0].Whole()) continue;
       std::string reason = Cat(f_.outputs()[k].name, ": ", grid.Boxes(), " boxes for ",

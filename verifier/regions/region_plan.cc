@@ -61,7 +61,7 @@ std::vector<Box> Repeated(const std::vector<Box>& boxes, const Region& region, s
 
 }  // namespace
 
-std::vector<Region> PlanRegions(int output, const Shape& shape, const RegionGrid& grid) {
+std::vector<Region> RegionsOfGrid(int output, const Shape& shape, const RegionGrid& grid) {
   std::vector<Region> regions;
   if (!PaysOff(grid, static_cast<double>(NumElements(shape)))) {
     regions.push_back({output, Box::Whole(shape), Box::Whole(shape), Shape(shape.size(), 0)});

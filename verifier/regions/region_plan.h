@@ -24,7 +24,7 @@ struct Region {
 };
 
 /// The regions of the grid; one that contains everything when the grid does not pay off.
-std::vector<Region> PlanRegions(int output, const Shape& shape, const RegionGrid& grid);
+std::vector<Region> RegionsOfGrid(int output, const Shape& shape, const RegionGrid& grid);
 
 /// The region with everything probed that a wrong element of its probe leaves open.
 Region Undecided(const Region& region);
