@@ -21,6 +21,13 @@ class Comparison {
       : by_(by), open_(pair.open), pair_(pair), verdict_(verdict) {}
 
   absl::Status Run() {
+    MENDEL_RETURN_IF_ERROR(Compare());
+    verdict_.notes.insert(verdict_.notes.end(), notes_.begin(), notes_.end());
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Compare() {
     verdict_.sizes = {AllOpen(1)};
     std::vector<Sizes> trials = TellingSizes(open_, {pair_.a, pair_.b});
     const std::vector<Graph> smallest = {pair_.a, pair_.b};
@@ -37,7 +44,6 @@ class Comparison {
     return absl::OkStatus();
   }
 
- private:
   Sizes AllOpen(int64_t size) const {
     Sizes sizes;
     for (const std::string& dimension : open_) sizes[dimension] = size;
@@ -84,11 +90,26 @@ class Comparison {
       sizes[dimension] = size;
       return sizes;
     };
-    for (const int64_t size : TurningSizes([&](int64_t one) { return by_.relations(at(one)); })) {
+    const TurningSearch found = TurningSizes([&](int64_t size) -> absl::StatusOr<PairRelations> {
+      if (by_.search.Passed()) return absl::DeadlineExceededError("out of time");
+      return by_.relations(at(size));
+    });
+    if (!found.complete) {
+      notes_.push_back(
+          Cat("sizes of '", dimension,
+              "' at which the programs change were not all searched; the verdict holds "
+              "for the sizes that it names"));
+    }
+    for (const int64_t size : found.sizes) {
       if (!IsEquivalent(verdict_)) return absl::OkStatus();
-      MENDEL_ASSIGN_OR_RETURN(const PairRelations relations, by_.relations(at(size)));
-      if (relations.valid_a != relations.valid_b) {
-        Doubt(Cat("only ", relations.valid_a ? "A" : "B", " is a program of the sizes ",
+      const absl::StatusOr<PairRelations> relations = by_.relations(at(size));
+      if (absl::IsDeadlineExceeded(relations.status())) {
+        Doubt(Cat("out of time at the sizes ", SizesText(at(size))));
+        return absl::OkStatus();
+      }
+      MENDEL_RETURN_IF_ERROR(relations.status());
+      if (relations->valid_a != relations->valid_b) {
+        Doubt(Cat("only ", relations->valid_a ? "A" : "B", " is a program of the sizes ",
                   SizesText(at(size))));
         return absl::OkStatus();
       }
@@ -103,6 +124,7 @@ class Comparison {
   PairVerdict& verdict_;
   std::set<std::string> larger_;  ///< dimensions that were larger than 1 in some comparison
   std::set<Sizes> tried_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/deadline.h"
 #include "client/load_pair.h"
 #include "client/symbolic_sizes.h"
 #include "client/turning_sizes.h"
@@ -13,10 +14,13 @@
 
 namespace mendel {
 
+/// The means of a comparison. DeadlineExceeded of `relations` makes the verdict `unproven` where a
+/// size that was found is not decided.
 struct SizedComparison {
   std::function<absl::StatusOr<Pair>(const Sizes& sizes)> load;
   std::function<absl::StatusOr<PairVerdict>(const Sizes& sizes, const Pair& pair)> compare;
   std::function<absl::StatusOr<PairRelations>(const Sizes& sizes)> relations;
+  Deadline search;  ///< for the search of turning sizes; notes tell what it had to leave out
 };
 
 /// `pair` and `verdict`, those of size 1, become those of the first sizes that show a difference,

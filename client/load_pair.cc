@@ -20,10 +20,14 @@ namespace {
 
 using Names = std::map<std::string, std::string>;
 
+bool IsPlanSide(const std::string& path, const ModelOptions& import) {
+  return !import.bytes.has_value() && IsPlanFile(path);
+}
+
 /// Loads a program and adds dimensions that no shape fixes to `open`.
 absl::StatusOr<Graph> LoadProgram(const std::string& path, ModelOptions import, Context& context,
                                   std::set<std::string>& open) {
-  if (!import.bytes.has_value() && IsPlanFile(path)) {
+  if (IsPlanSide(path, import)) {
     context.Input(path);
     MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(path));
     return plan.graph;
@@ -71,6 +75,22 @@ absl::StatusOr<ModelOptions> OptionsOfB(const ModelOptions& options, const Names
     result.bindings.push_back(Cat(renamed(assignment.first), "=", assignment.second));
   }
   return result;
+}
+
+/// Options of both importers, and the names that B has for those of A.
+struct SideOptions {
+  Names names;
+  ModelOptions a, b;
+};
+
+absl::StatusOr<SideOptions> OptionsOfSides(const PairOptions& options) {
+  SideOptions sides;
+  MENDEL_ASSIGN_OR_RETURN(sides.names, ParseNames(options.names));
+  sides.a = options.import;
+  sides.a.bytes = options.a_bytes;
+  MENDEL_ASSIGN_OR_RETURN(sides.b, OptionsOfB(options.import, sides.names));
+  sides.b.bytes = options.b_bytes;
+  return sides;
 }
 
 /// `graph` with only the outputs at these positions.
@@ -133,10 +153,6 @@ class SilentContext : public Context {
   nlohmann::ordered_json facts_;
 };
 
-bool IsPlanSide(const std::string& path, const ModelOptions& import) {
-  return !import.bytes.has_value() && IsPlanFile(path);
-}
-
 /// Adds the relations of one program, whose keys begin with `side`. A plan has one set of sizes.
 absl::Status AddRelations(std::string_view side, const std::string& path, ModelOptions import,
                           Context& context, bool& valid, SizeRelations& relations) {
@@ -156,15 +172,12 @@ absl::Status AddRelations(std::string_view side, const std::string& path, ModelO
 
 absl::StatusOr<Pair> LoadPair(const PairOptions& options, Context& context) {
   std::set<std::string> open;
-  MENDEL_ASSIGN_OR_RETURN(const Names names, ParseNames(options.names));
-  ModelOptions import_a = options.import;
-  import_a.bytes = options.a_bytes;
-  MENDEL_ASSIGN_OR_RETURN(Graph a, LoadProgram(options.a, import_a, context, open));
-  MENDEL_ASSIGN_OR_RETURN(ModelOptions import_b, OptionsOfB(options.import, names));
-  import_b.bytes = options.b_bytes;
-  MENDEL_ASSIGN_OR_RETURN(Graph b, LoadProgram(options.b, import_b, context, open));
-  if (!options.outputs.empty()) MENDEL_RETURN_IF_ERROR(SelectOutputs(options.outputs, names, a, b));
-  MENDEL_ASSIGN_OR_RETURN(MatchedModel matched, MatchInterfaces(a, b, names));
+  MENDEL_ASSIGN_OR_RETURN(SideOptions sides, OptionsOfSides(options));
+  MENDEL_ASSIGN_OR_RETURN(Graph a, LoadProgram(options.a, std::move(sides.a), context, open));
+  MENDEL_ASSIGN_OR_RETURN(Graph b, LoadProgram(options.b, std::move(sides.b), context, open));
+  if (!options.outputs.empty())
+    MENDEL_RETURN_IF_ERROR(SelectOutputs(options.outputs, sides.names, a, b));
+  MENDEL_ASSIGN_OR_RETURN(MatchedModel matched, MatchInterfaces(a, b, sides.names));
   MENDEL_ASSIGN_OR_RETURN(b, HoldEqualWeightsOnce(a, matched.graph));
   return Pair{std::move(a), std::move(b), std::move(matched.notes), std::move(open)};
 }
@@ -172,15 +185,11 @@ absl::StatusOr<Pair> LoadPair(const PairOptions& options, Context& context) {
 absl::StatusOr<PairRelations> RelationsOfPair(const PairOptions& options) {
   PairRelations pair;
   SilentContext context;
-  MENDEL_ASSIGN_OR_RETURN(const Names names, ParseNames(options.names));
-  ModelOptions import_a = options.import;
-  import_a.bytes = options.a_bytes;
-  MENDEL_ASSIGN_OR_RETURN(ModelOptions import_b, OptionsOfB(options.import, names));
-  import_b.bytes = options.b_bytes;
+  MENDEL_ASSIGN_OR_RETURN(SideOptions sides, OptionsOfSides(options));
   MENDEL_RETURN_IF_ERROR(
-      AddRelations("A ", options.a, import_a, context, pair.valid_a, pair.relations));
+      AddRelations("A ", options.a, std::move(sides.a), context, pair.valid_a, pair.relations));
   MENDEL_RETURN_IF_ERROR(
-      AddRelations("B ", options.b, import_b, context, pair.valid_b, pair.relations));
+      AddRelations("B ", options.b, std::move(sides.b), context, pair.valid_b, pair.relations));
   return pair;
 }
 

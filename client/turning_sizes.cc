@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace mendel {
 namespace {
@@ -17,18 +18,23 @@ class Search {
   explicit Search(const std::function<absl::StatusOr<PairRelations>(int64_t size)>& relations_at)
       : relations_at_(relations_at) {}
 
-  std::set<int64_t> Run() {
+  TurningSearch Run() {
     for (int64_t low = kLeastSize; low < kLargestSize; low *= kGrowth) Between(low, low * kGrowth);
-    return found_;
+    return std::move(found_);
   }
 
  private:
-  /// Null where the importer refuses the size.
+  /// Null where the importer refuses the size, and after the end of the search.
   const PairRelations* At(int64_t size) {
     const auto known = known_.find(size);
     if (known != known_.end()) return known->second.has_value() ? &*known->second : nullptr;
-    if (known_.size() >= kMostImports) return nullptr;
+    found_.complete = found_.complete && known_.size() < kMostImports;
+    if (!found_.complete) return nullptr;
     absl::StatusOr<PairRelations> relations = relations_at_(size);
+    if (absl::IsDeadlineExceeded(relations.status())) {
+      found_.complete = false;
+      return nullptr;
+    }
     std::optional<PairRelations>& kept = known_[size];
     if (relations.ok()) kept = *std::move(relations);
     return kept.has_value() ? &*kept : nullptr;
@@ -37,12 +43,12 @@ class Search {
   void Between(int64_t low, int64_t high) {
     const PairRelations* first = At(low);
     const PairRelations* last = At(high);
-    if (first == nullptr && last == nullptr) return;
+    if (!found_.complete || (first == nullptr && last == nullptr)) return;
     const bool both = first != nullptr && last != nullptr;
     if ((both && first->Alike(*last)) || (!both && high - low == 1)) return;
     if (high - low == 1) {
       // Equal numbers may belong to either side of a change.
-      found_.insert({low, high, high + 1});
+      found_.sizes.insert({low, high, high + 1});
       return;
     }
     const int64_t middle = low + (high - low) / 2;
@@ -52,12 +58,12 @@ class Search {
 
   const std::function<absl::StatusOr<PairRelations>(int64_t size)>& relations_at_;
   std::map<int64_t, std::optional<PairRelations>> known_;
-  std::set<int64_t> found_;
+  TurningSearch found_;
 };
 
 }  // namespace
 
-std::set<int64_t> TurningSizes(
+TurningSearch TurningSizes(
     const std::function<absl::StatusOr<PairRelations>(int64_t size)>& relations_at) {
   return Search(relations_at).Run();
 }

@@ -24,10 +24,15 @@ struct PairRelations {
   }
 };
 
-/// Sizes from kLeastSize to kLargestSize whose neighbor has other relations, with those neighbors
-/// and the next size. Changes that are taken back between two powers of four may stay unseen.
-/// Errors of `relations_at` end the search: what was found is the answer.
-std::set<int64_t> TurningSizes(
+struct TurningSearch {
+  std::set<int64_t> sizes;
+  bool complete = true;  ///< false: time or the number of imports ended the search
+};
+
+/// Sizes from 4 to 65,536 whose neighbor has other relations, with those neighbors and the next
+/// size. Changes that are taken back between two powers of four may stay unseen. DeadlineExceeded
+/// of `relations_at` ends the search; another error means that there are no programs of this size.
+TurningSearch TurningSizes(
     const std::function<absl::StatusOr<PairRelations>(int64_t size)>& relations_at);
 
 }  // namespace mendel

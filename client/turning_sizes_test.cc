@@ -1,6 +1,10 @@
 #include "client/turning_sizes.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "client/compare_at_sizes.h"
+#include "graph/emitter.h"
 
 namespace mendel {
 namespace {
@@ -15,21 +19,24 @@ TEST(TurningSizes, AreWhereARelationChanges) {
   const auto found = TurningSizes([](int64_t size) -> absl::StatusOr<PairRelations> {
     return PairRelations{true, true, One(size, 1000)};
   });
-  EXPECT_EQ(found, (std::set<int64_t>{999, 1000, 1001, 1002}));
+  EXPECT_TRUE(found.complete);
+  EXPECT_EQ(found.sizes, (std::set<int64_t>{999, 1000, 1001, 1002}));
 }
 
 TEST(TurningSizes, AreNoneWhereNothingChanges) {
   const auto found = TurningSizes([](int64_t) -> absl::StatusOr<PairRelations> {
     return PairRelations{true, true, One(1, 2)};
   });
-  EXPECT_TRUE(found.empty());
+  EXPECT_TRUE(found.complete);
+  EXPECT_TRUE(found.sizes.empty());
 }
 
 TEST(TurningSizes, AreWhereOneProgramEnds) {
   const auto found = TurningSizes([](int64_t size) -> absl::StatusOr<PairRelations> {
     return PairRelations{size <= 5000, size <= 4000, {}};
   });
-  EXPECT_EQ(found, (std::set<int64_t>{4000, 4001, 4002, 5000, 5001, 5002}));
+  EXPECT_TRUE(found.complete);
+  EXPECT_EQ(found.sizes, (std::set<int64_t>{4000, 4001, 4002, 5000, 5001, 5002}));
 }
 
 TEST(TurningSizes, AreFoundBelowASizeThatIsRefused) {
@@ -37,7 +44,64 @@ TEST(TurningSizes, AreFoundBelowASizeThatIsRefused) {
     if (size > 900) return absl::UnimplementedError("too large");
     return PairRelations{true, true, One(size, 700)};
   });
-  EXPECT_EQ(found, (std::set<int64_t>{699, 700, 701, 702}));
+  EXPECT_TRUE(found.complete);
+  EXPECT_EQ(found.sizes, (std::set<int64_t>{699, 700, 701, 702}));
+}
+
+TEST(TurningSizes, AreLeftOutWhenTimeEnds) {
+  int imports = 0;
+  const auto found = TurningSizes([&](int64_t size) -> absl::StatusOr<PairRelations> {
+    if (++imports > 8) return absl::DeadlineExceededError("out of time");
+    return PairRelations{true, true, One(size, 1000)};
+  });
+  EXPECT_FALSE(found.complete);
+  EXPECT_TRUE(found.sizes.empty());
+  EXPECT_EQ(imports, 9);
+}
+
+/// A pair of one program with the open dimension N.
+Pair OnePair() {
+  Emitter e("one");
+  e.Output("y", e.Op("Relu", {e.Input("x", {DType::kF32, {1}})}));
+  const Graph graph = *e.Finish();
+  return {graph, graph, {}, {"N"}};
+}
+
+/// The verdict on equal programs whose relations come from `relations`.
+PairVerdict VerdictBy(
+    const std::function<absl::StatusOr<PairRelations>(const Sizes& sizes)>& relations) {
+  PairVerdict verdict;
+  verdict.report.verdict = Verdict::kEquivalent;
+  Pair pair = OnePair();
+  const SizedComparison by = {[](const Sizes&) -> absl::StatusOr<Pair> { return OnePair(); },
+                              [&](const Sizes&, const Pair&) -> absl::StatusOr<PairVerdict> {
+                                PairVerdict equal;
+                                equal.report.verdict = Verdict::kEquivalent;
+                                return equal;
+                              },
+                              relations, Deadline::Never()};
+  const absl::Status status = CompareAtSizes(by, pair, verdict);
+  EXPECT_TRUE(status.ok()) << status;
+  return verdict;
+}
+
+TEST(CompareAtSizes, SaysThatTheSearchForSizesIsNotComplete) {
+  const PairVerdict verdict = VerdictBy([](const Sizes&) -> absl::StatusOr<PairRelations> {
+    return absl::DeadlineExceededError("out of time");
+  });
+  EXPECT_TRUE(IsEquivalent(verdict));
+  ASSERT_EQ(verdict.notes.size(), 1u);
+  EXPECT_THAT(verdict.notes[0], testing::HasSubstr("sizes of 'N'"));
+}
+
+TEST(CompareAtSizes, DoubtsAProgramThatEndsAlone) {
+  const PairVerdict verdict = VerdictBy([](const Sizes& sizes) -> absl::StatusOr<PairRelations> {
+    return PairRelations{true, sizes.at("N") <= 4000, {}};
+  });
+  EXPECT_EQ(verdict.report.verdict, Verdict::kUnproven);
+  EXPECT_THAT(verdict.report.reason,
+              testing::HasSubstr("only A is a program of the sizes N = 4001"));
+  EXPECT_TRUE(verdict.notes.empty());
 }
 
 }  // namespace

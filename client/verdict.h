@@ -31,7 +31,7 @@ struct PairVerdict {
   std::string file_a;
   std::string file_b;
   CompareReport report;
-  std::vector<std::string> notes;  ///< inputs and outputs that were matched by position
+  std::vector<std::string> notes;  ///< matched by position, or not searched
   WeightMode weights = WeightMode::kExact;
   uint64_t seed = 0;
   /// Files of the witness's inputs, by input name; keyed by the positions of output and box.

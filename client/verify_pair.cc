@@ -144,16 +144,17 @@ absl::Status CompareSymbolic(const PairOptions& options, const Deadline& deadlin
     return result;
   };
   // Most of the time is for the comparisons.
-  const Deadline scan = Deadline::After(0.25 * deadline.SecondsLeft());
+  const Deadline search = Deadline::After(0.25 * deadline.SecondsLeft());
   const SizedComparison by = {[&](const Sizes& sizes) { return LoadPair(sized(sizes), context); },
                               [&](const Sizes& sizes, const Pair& loaded) {
                                 return Compared(sized(sizes), loaded, deadline);
                               },
                               [&](const Sizes& sizes) -> absl::StatusOr<PairRelations> {
-                                if (deadline.Passed() || scan.Passed())
+                                if (deadline.Passed())
                                   return absl::DeadlineExceededError("out of time");
                                 return RelationsOfPair(sized(sizes));
-                              }};
+                              },
+                              search};
   return CompareAtSizes(by, pair, verdict);
 }
 
