@@ -1,15 +1,14 @@
 #include "server/tracer.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_format.h"
+#include "base/random.h"
 #include "base/status.h"
 #include "server/trace_parent.h"
 
@@ -21,20 +20,13 @@ using nlohmann::json;
 // Numbers of OTLP's enumerations.
 constexpr int kInternal = 1, kServer = 2, kError = 2;
 
-/// Random bytes as hexadecimal digits, two a byte; never all zeros.
-std::string RandomDigits(size_t bytes) {
-  std::array<unsigned char, 16> random{};
-  if (getrandom(random.data(), bytes, 0) != static_cast<ssize_t>(bytes)) random[0] = 1;
-  if (std::all_of(random.begin(), random.end(), [](unsigned char c) { return c == 0; }))
-    random[0] = 1;
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (size_t i = 0; i < bytes; ++i) {
-    text += kDigits[random[i] >> 4];
-    text += kDigits[random[i] & 15];
-  }
-  return text;
+/// Ids are not all zeros.
+std::string NewTraceId() {
+  const auto [high, low] = FreshEntropy();
+  return absl::StrFormat("%016x%016x", high, low | 1);
 }
+
+std::string NewSpanId() { return absl::StrFormat("%016x", FreshEntropy()[0] | 1); }
 
 json AttributeJson(const std::string& key, const LogValue& value) {
   json typed;
@@ -91,8 +83,8 @@ bool Tracer::IsRecorded(const std::string& parent) const {
 
 std::string Tracer::Begin(const std::string& parent) {
   if (!IsRecorded(parent)) return parent;
-  const std::string trace = parent.empty() ? RandomDigits(16) : TraceIdOf(parent);
-  return Cat("00-", trace, "-", RandomDigits(8), "-01");
+  const std::string trace = parent.empty() ? NewTraceId() : TraceIdOf(parent);
+  return Cat("00-", trace, "-", NewSpanId(), "-01");
 }
 
 void Tracer::Record(const Span& span) {

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "runtime/measure.h"
 
 namespace mendel::ort {
 namespace {
@@ -26,9 +28,7 @@ absl::StatusOr<double> TurnMs(const std::function<absl::Status()>& run) {
     times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
     sum += times.back();
   }
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
+  return Summarize(std::move(times)).median_ms;
 }
 
 }  // namespace

@@ -2,16 +2,15 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <random>
 #include <utility>
 
+#include "absl/strings/str_format.h"
+#include "base/random.h"
 #include "base/status.h"
 #include "client/service/channel.h"
 #include "google/bytestream/bytestream.grpc.pb.h"
@@ -56,11 +55,8 @@ CallStatus Convert(const grpc::Status& status) {
 
 /// A new trace, under which the server's log and its spans have this program's calls.
 std::string NewTraceParent() {
-  std::random_device random;
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "00-%08x%08x%08x%08x-%08x%08x-01", random(), random(),
-                random(), random() | 1, random(), random() | 1);
-  return text.data();
+  const auto [high, low] = FreshEntropy();
+  return absl::StrFormat("00-%016x%016x-%016x-01", high, low | 1, FreshEntropy()[0] | 1);
 }
 
 /// The variable TRACEPARENT, or a new trace; gRPC would refuse metadata with control characters.

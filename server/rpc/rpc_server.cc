@@ -15,6 +15,7 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -56,7 +57,8 @@ void SetLimits(const ServerOptions& options, grpc::ServerBuilder& builder) {
   quota.Resize(static_cast<size_t>(options.rpc_memory_bytes));
   builder.SetResourceQuota(quota);
   // gRPC's own refusal has no details; calls up to twice the limit are refused with them (call.cc).
-  builder.SetMaxReceiveMessageSize(static_cast<int>(2 * options.max_message_bytes));
+  builder.SetMaxReceiveMessageSize(static_cast<int>(
+      std::min<int64_t>(options.max_message_bytes, std::numeric_limits<int>::max() / 2) * 2));
   builder.SetMaxSendMessageSize(static_cast<int>(options.max_message_bytes));
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
                              static_cast<int>(options.max_metadata_bytes));
