@@ -18,18 +18,14 @@ constexpr int64_t kLeastReach = 60;
 /// Places of the largest of so many numbers have relations of their own.
 constexpr int64_t kMostPlaces = 16;
 
-uint8_t Relation(double a, double b) {
+template <class Number>
+uint8_t Relation(Number a, Number b) {
   if (a < b) return 1;
   return a == b ? 2 : 4;
 }
 
-uint8_t RelationOfIntegers(int64_t a, int64_t b) {
-  if (a < b) return 1;
-  return a == b ? 2 : 4;
-}
-
-bool IsSmall(const Tensor& tensor) {
-  return tensor.size() <= (IsFloat(tensor.dtype()) ? kMostFloats : kMostIntegers);
+bool IsSmall(const TensorType& type) {
+  return NumElements(type) <= (IsFloat(type.dtype) ? kMostFloats : kMostIntegers);
 }
 
 /// Position `i`, or the last one of a shorter tensor.
@@ -50,7 +46,7 @@ void AddOperands(const std::string& key, const Tensor& a, const Tensor& b, doubl
   const bool integers = IsIntegral(a.dtype()) && IsIntegral(b.dtype()) && sign_of_b > 0;
   const auto relation = [&](int64_t i) {
     const int64_t x = Place(a, i), y = Place(b, i);
-    return integers ? RelationOfIntegers(a.IntAt(x), b.IntAt(y))
+    return integers ? Relation(a.IntAt(x), b.IntAt(y))
                     : Relation(a.DoubleAt(x), sign_of_b * b.DoubleAt(y));
   };
   uint8_t all = 0;
@@ -141,7 +137,7 @@ void AddShapes(const GraphBuilder& builder, const std::string& key, const Node& 
 }  // namespace
 
 void AddSizeRelation(const std::string& key, int64_t a, int64_t b, SizeRelations& relations) {
-  relations[key] |= RelationOfIntegers(a, b);
+  relations[key] |= Relation(a, b);
 }
 
 void AddSizeRelations(const GraphBuilder& builder, int32_t id, const std::string& name,
@@ -161,10 +157,8 @@ void AddSizeRelations(const GraphBuilder& builder, int32_t id, const std::string
       operands.push_back(nullptr);
       continue;
     }
-    const TensorType& type = builder.type(input);
-    const bool small = NumElements(type) <= (IsFloat(type.dtype) ? kMostFloats : kMostIntegers);
-    const Tensor* tensor = small ? constant(input) : nullptr;
-    if (tensor == nullptr || !IsSmall(*tensor)) return;
+    const Tensor* tensor = IsSmall(builder.type(input)) ? constant(input) : nullptr;
+    if (tensor == nullptr) return;
     operands.push_back(tensor);
   }
   if (wraps) {
