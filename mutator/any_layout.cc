@@ -43,10 +43,7 @@ bool WorksInAnyLayout(const Graph& graph, int32_t id) {
 }
 
 Attributes MovedAttributes(const Node& node, const Ints& perm) {
-  const auto moved = [&](int64_t axis) {
-    const int64_t rank = static_cast<int64_t>(perm.size());
-    return perm[static_cast<size_t>(axis < 0 ? axis + rank : axis)];
-  };
+  const auto moved = [&](int64_t axis) { return perm[static_cast<size_t>(axis)]; };
   Attributes attrs = node.attrs;
   if (IsAlongAxis(node.op->name)) attrs.Set("axis", moved(attrs.Int("axis")));
   if (!IsReduction(node)) return attrs;
@@ -61,11 +58,8 @@ Ints KeptOrder(const Node& reduction, const Ints& perm) {
   const Ints& axes = reduction.attrs.IntList("axes");
   Ints kept;
   for (size_t d = 0; d < perm.size(); ++d) {
-    const auto is = [&](int64_t axis) {
-      return axis == static_cast<int64_t>(d) ||
-             axis + static_cast<int64_t>(perm.size()) == static_cast<int64_t>(d);
-    };
-    if (std::none_of(axes.begin(), axes.end(), is)) kept.push_back(perm[d]);
+    if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(d)))
+      kept.push_back(perm[d]);
   }
   Ints order;
   for (const int64_t axis : kept)

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "base/work.h"
-#include "mutator/index/translate.h"
 
 namespace mendel {
 namespace {

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -101,6 +102,9 @@ class ExpressionReader {
   int reads_ = 0;
   ValueId current_;
 };
+
+/// True where an operator of this name can be part of a site.
+bool HasTranslation(std::string_view op);
 
 /// The terms of one operator, nullopt when it must be a leaf here.
 using ReadOp = std::optional<Terms> (*)(ExpressionReader& reader, const Node& node,

@@ -9,8 +9,6 @@
 namespace mendel {
 namespace {
 
-constexpr int kMostNodes = 256;  // of a site
-
 std::string ReasonOf(const Graph& graph, ValueId value, const IndexSite& site) {
   const Node& node = graph.node(value.node);
   const std::string op(node.op->name);
@@ -22,7 +20,7 @@ std::string ReasonOf(const Graph& graph, ValueId value, const IndexSite& site) {
     return std::binary_search(site.nodes.begin(), site.nodes.end(), user);
   });
   if (!inside || graph.IsOutput(value.node)) return "others read it, too";
-  if (static_cast<int>(site.nodes.size()) >= kMostNodes) return "the site is at its limit";
+  if (static_cast<int>(site.nodes.size()) >= kMostSiteNodes) return "the site is at its limit";
   return Cat(op, " is no sum of products at these positions, or too large as one");
 }
 
@@ -33,7 +31,7 @@ std::vector<SiteReport> DescribeSites(const Graph& graph) {
   std::set<int32_t> covered;
   for (int32_t id = static_cast<int32_t>(graph.nodes().size()); id-- > 0;) {
     if (covered.count(id) > 0) continue;
-    const auto site = TranslateSite(graph, id, kMostNodes, Expansion::kOneTerm);
+    const auto site = TranslateSite(graph, id, kMostSiteNodes, Expansion::kOneTerm);
     if (!site.has_value()) continue;
     covered.insert(site->nodes.begin(), site->nodes.end());
     SiteReport report{site->nodes, {}};

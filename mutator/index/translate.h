@@ -8,7 +8,6 @@
 #define MENDEL_MUTATOR_INDEX_TRANSLATE_H_
 
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
@@ -31,14 +30,14 @@ struct IndexSite {
   bool has_square = false;  ///< the square of a sum is multiplied out: that can cancel
 };
 
+/// Nodes of a site of one rule.
+inline constexpr int kMostSiteNodes = 256;
+
 /// The largest site (at most `max_nodes` nodes) that ends with the one-output node `last`; nullopt
 /// when `last` is not linear, no product is in it, or its result is no float tensor.
 std::optional<IndexSite> TranslateSite(const Graph& graph, int32_t last, int max_nodes,
                                        Expansion expansion = Expansion::kViews,
                                        Sharing sharing = Sharing::kNone);
-
-/// True where an operator of this name can be part of a site.
-bool HasTranslation(std::string_view op);
 
 }  // namespace mendel
 

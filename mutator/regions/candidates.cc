@@ -7,12 +7,14 @@
 
 #include "base/status.h"
 #include "graph/rewrite.h"
+#include "mutator/regions/plan.h"
 
 namespace mendel {
 namespace {
 
 constexpr double kLeastSaving = 0.97;  // of the work that remains
-constexpr double kFlopsPerByte = 2;    // what moving a byte costs, in operations
+constexpr double kMoreThanNeeded = 0.99;
+constexpr double kFlopsPerByte = 2;  // what moving a byte costs, in operations
 
 /// Changed nodes that read each other, or the same value.
 std::vector<std::vector<int32_t>> Components(const Graph& graph, const std::vector<bool>& changed) {
@@ -98,6 +100,13 @@ absl::StatusOr<Graph> ApplyIfLess(const Graph& graph, const Derivation& derivati
   if (WorkOf(mutant) > kLeastSaving * WorkOf(graph))
     return absl::FailedPreconditionError("nothing is saved");
   return mutant;
+}
+
+absl::StatusOr<Graph> UnlessNeededSuffices(Graph derived, const Graph& graph, const char* reason) {
+  const auto needed = BuildPlan(graph, PlanRegions(graph, Known::kNothing));
+  if (needed.ok() && WorkOf(derived) > kMoreThanNeeded * WorkOf(*needed))
+    return absl::FailedPreconditionError(reason);
+  return derived;
 }
 
 }  // namespace mendel

@@ -30,6 +30,10 @@ double WorkOf(const Graph& graph);
 /// The derived program, or FailedPrecondition where it saves next to nothing.
 absl::StatusOr<Graph> ApplyIfLess(const Graph& graph, const Derivation& derivation);
 
+/// `derived`, or FailedPrecondition(`reason`) where computing only what is needed of `graph` saves
+/// as much.
+absl::StatusOr<Graph> UnlessNeededSuffices(Graph derived, const Graph& graph, const char* reason);
+
 }  // namespace mendel
 
 #endif  // MENDEL_MUTATOR_REGIONS_CANDIDATES_H_

@@ -11,6 +11,7 @@
 #include "graph/rewrite.h"
 #include "mutator/regions/classes.h"
 #include "mutator/regions/select.h"
+#include "mutator/regions/zeros.h"
 
 namespace mendel {
 namespace {
@@ -60,22 +61,14 @@ bool FindConcat(const Graph& graph, ValueId value, int64_t axis, LinearOfConcat&
 }
 
 std::optional<LinearOfConcat> MatchLinear(const Graph& graph, const Node& node, size_t operand) {
-  if (node.inputs.size() < 2) return std::nullopt;
-  const int64_t rank = static_cast<int64_t>(graph.type(node.inputs[operand]).shape.size());
+  if (node.op->name != "MatMul" && (node.op->name != "Conv" || operand != 0)) return std::nullopt;
+  const std::vector<SumAxes> sums = SumsOf(graph, node);
+  if (sums.empty()) return std::nullopt;
   LinearOfConcat match;
   match.operand = operand;
   match.weight = 1 - operand;
-  int64_t axis = 0;
-  const int64_t weight_rank =
-      static_cast<int64_t>(graph.type(node.inputs[match.weight]).shape.size());
-  if (node.op->name == "Conv" && operand == 0 && node.attrs.Int("group") == 1) {
-    axis = match.weight_axis = 1;
-  } else if (node.op->name == "MatMul") {
-    axis = operand == 0 || rank == 1 ? rank - 1 : rank - 2;
-    match.weight_axis = operand == 0 ? weight_rank - 2 : weight_rank - 1;
-  } else {
-    return std::nullopt;
-  }
+  match.weight_axis = static_cast<int64_t>(sums[0][match.weight].second);
+  const int64_t axis = static_cast<int64_t>(sums[0][operand].second);
   if (!FindConcat(graph, node.inputs[operand], axis, match)) return std::nullopt;
   return match;
 }

@@ -167,18 +167,16 @@ class OutputZeros {
     for (size_t k = 0; k < zero.size(); ++k) {
       types.push_back({types_[k].dtype, ExtentsOf(part.inputs[k])});
       const int64_t size = NumElements(types.back());
+      if (!IsFloat(types[k].dtype)) return false;
       if (zero[k]) {
         if (size > kMaxSlice) return false;
-        values.push_back(
-            HostValue::FromTensor(Tensor::Filled({DType::kF64, types.back().shape}, 0)));
-        values.back().type.dtype = types[k].dtype;
+        values.push_back({types[k], std::vector<double>(static_cast<size_t>(size), 0), {}});
       } else {
         const Node& producer = graph_.node(node_.inputs[k].node);
         const bool literal = IsConstant(producer) && SymbolName(producer).empty();
         if (!literal || size > kMaxParameter || types.back().shape != types_[k].shape) return false;
         values.push_back(HostValue::FromTensor(ConstantValue(producer)));
       }
-      if (!IsFloat(types[k].dtype)) return false;
     }
     const auto outputs = node_.op->infer(types, part.attrs);
     if (!outputs.ok()) return false;
@@ -199,6 +197,13 @@ class OutputZeros {
 };
 
 }  // namespace
+
+bool HasKnownZeros(const Graph& graph) {
+  const auto known = ZeroElements(graph);
+  return std::any_of(known.begin(), known.end(), [](const std::vector<ValueZeros>& outputs) {
+    return std::any_of(outputs.begin(), outputs.end(), &HasZeros);
+  });
+}
 
 std::vector<std::vector<ValueZeros>> ZeroElements(const Graph& graph) {
   std::vector<std::vector<ValueZeros>> known(graph.nodes().size());

@@ -19,6 +19,8 @@ using ValueZeros = std::vector<AxisZeros>;
 /// Forwards over the whole graph: [node][output]. Stored weights count as not zero, literals as
 /// what they are. Holds where what meets a zero is finite.
 std::vector<std::vector<ValueZeros>> ZeroElements(const Graph& graph);
+/// True where some position of some value is known to be zero.
+bool HasKnownZeros(const Graph& graph);
 
 /// Axes of operands (input, axis) over which one sum runs: their extents are equal, and a position
 /// may be left out of all at once. One entry a sum; none of operators that are no sum of products.

@@ -19,8 +19,6 @@
 namespace mendel::rules::compute_once {
 namespace {
 
-constexpr double kMoreThanNeeded = 0.99;
-
 std::vector<bool> Changed(const Graph& graph) {
   std::vector<bool> changed(graph.nodes().size(), false);
   const auto split = SplitRepeatedParts(graph, true);
@@ -50,10 +48,7 @@ std::vector<bool> Changed(const Graph& graph) {
 absl::StatusOr<Graph> Derive(const Graph& graph) {
   MENDEL_ASSIGN_OR_RETURN(const Graph split, SplitRepeatedParts(graph, false));
   MENDEL_ASSIGN_OR_RETURN(Graph once, BuildPlan(split, PlanRegions(split, Known::kRepeats)));
-  const auto needed = BuildPlan(graph, PlanRegions(graph, Known::kNothing));
-  if (needed.ok() && WorkOf(once) > kMoreThanNeeded * WorkOf(*needed))
-    return absl::FailedPreconditionError("nothing repeats");
-  return once;
+  return UnlessNeededSuffices(std::move(once), graph, "nothing repeats");
 }
 
 constexpr Derivation kDerivation = {&Changed, &Derive};

@@ -25,7 +25,6 @@
 namespace mendel::rules::index_derivations {
 namespace {
 
-constexpr int kMostNodes = 256;       // of a site
 constexpr size_t kMostProposals = 2;  // a site
 constexpr size_t kMostRemembered = 512;
 /// No limit in seconds: what is offered must not depend on the machine's load.
@@ -92,13 +91,14 @@ std::shared_ptr<const Proposals> ProposalsFor(const Graph& subprogram, const Ind
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const bool sums = EndsSum(graph, node);
   if (!sums && !MayGain(graph, graph.node(node))) return {};
-  const std::optional<IndexSite> site = TranslateSite(graph, node, kMostNodes);
+  const std::optional<IndexSite> site = TranslateSite(graph, node, kMostSiteNodes);
   if (!site.has_value() || (sums && !IsShiftedProducts(graph, *site))) return {};
   const auto place = MakeSubprogram(graph, site->nodes);
   if (!place.ok() || place->outputs.size() != 1) return {};
   const auto subprogram = Extract(graph, *place);
   if (!subprogram.ok()) return {};
-  const auto inner = TranslateSite(*subprogram, subprogram->outputs()[0].value.node, kMostNodes);
+  const auto inner =
+      TranslateSite(*subprogram, subprogram->outputs()[0].value.node, kMostSiteNodes);
   if (!inner.has_value()) return {};
   std::vector<Match> matches;
   for (size_t k = 0; k < ProposalsFor(*subprogram, *inner)->size(); ++k) {
@@ -108,7 +108,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
-  const auto site = TranslateSite(subprogram, subprogram.outputs()[0].value.node, kMostNodes);
+  const auto site = TranslateSite(subprogram, subprogram.outputs()[0].value.node, kMostSiteNodes);
   if (!site.has_value()) return absl::FailedPreconditionError("no site of linear operators");
   const std::shared_ptr<const Proposals> proposals = ProposalsFor(subprogram, *site);
   const size_t choice = static_cast<size_t>(match.choices.at("derivation"));

@@ -7,26 +7,25 @@
 // operator that is zero at zeros. A sum then runs over the positions at which no operand is zero,
 // and only what it reads is computed.
 
-#include <algorithm>
+#include <utility>
 
 #include "base/status.h"
 #include "mutator/regions/candidates.h"
 #include "mutator/regions/plan.h"
+#include "mutator/regions/zeros.h"
 #include "mutator/sample.h"
 
 namespace mendel::rules::skip_zeros {
 namespace {
 
-constexpr double kMoreThanNeeded = 0.99;
-
-std::vector<bool> Changed(const Graph& graph) { return PlanRegions(graph, Known::kZeros).changed; }
+std::vector<bool> Changed(const Graph& graph) {
+  if (!HasKnownZeros(graph)) return std::vector<bool>(graph.nodes().size(), false);
+  return PlanRegions(graph, Known::kZeros).changed;
+}
 
 absl::StatusOr<Graph> Derive(const Graph& graph) {
   MENDEL_ASSIGN_OR_RETURN(Graph fewer, BuildPlan(graph, PlanRegions(graph, Known::kZeros)));
-  const auto needed = BuildPlan(graph, PlanRegions(graph, Known::kNothing));
-  if (needed.ok() && WorkOf(fewer) > kMoreThanNeeded * WorkOf(*needed))
-    return absl::FailedPreconditionError("no sum reads zeros");
-  return fewer;
+  return UnlessNeededSuffices(std::move(fewer), graph, "no sum reads zeros");
 }
 constexpr Derivation kDerivation = {&Changed, &Derive};
 

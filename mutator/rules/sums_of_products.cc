@@ -24,7 +24,6 @@
 namespace mendel::rules::sums_of_products {
 namespace {
 
-constexpr int kMostNodes = 256;  // of a site
 constexpr size_t kMostRemembered = 512;
 
 using Proposals = std::vector<ProductProposal>;
@@ -78,7 +77,7 @@ constexpr Reading kReadings[] = {{Expansion::kOneTerm, Sharing::kNone},
                                  {Expansion::kOneTerm, Sharing::kLayers}};
 
 std::optional<IndexSite> Translate(const Graph& graph, int32_t last, const Reading& reading) {
-  return TranslateSite(graph, last, kMostNodes, reading.expansion, reading.sharing);
+  return TranslateSite(graph, last, kMostSiteNodes, reading.expansion, reading.sharing);
 }
 
 int32_t LastNode(const Graph& subprogram) { return subprogram.outputs().back().value.node; }
@@ -132,8 +131,7 @@ Rule Make() {
   rule.precondition =
       "linear operators read once, or layers that others read, too; at most 8 factors an operand; "
       "predicted to be faster; weights at most 1.5 times or 64 MiB more; squares of sums not "
-      "before "
-      "roots, quotients and comparisons";
+      "before roots, quotients and comparisons";
   rule.loses_when = "the merged weights are slower to read than predicted";
   rule.match = &FindMatches;
   rule.apply = &Apply;
