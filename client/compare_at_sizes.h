@@ -20,7 +20,7 @@ struct SizedComparison {
   std::function<absl::StatusOr<Pair>(const Sizes& sizes)> load;
   std::function<absl::StatusOr<PairVerdict>(const Sizes& sizes, const Pair& pair)> compare;
   std::function<absl::StatusOr<PairRelations>(const Sizes& sizes)> relations;
-  Deadline search;  ///< for the search of turning sizes; notes tell what it had to leave out
+  Deadline search;  ///< for the search of turning sizes; a note says that it was not complete
 };
 
 /// `pair` and `verdict`, those of size 1, become those of the first sizes that show a difference,
