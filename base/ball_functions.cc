@@ -3,6 +3,8 @@
 #include <arb.h>
 #include <arb_hypgeom.h>
 
+#include "base/ball_erf.h"
+
 namespace mendel::balls {
 namespace {
 
@@ -47,7 +49,7 @@ Ball Pow(const Ball& x, const Ball& y) {
     arb_pow(result, base, Raw(y), precision);
   });
 }
-Ball Erf(const Ball& x) { return OfFinite(x, arb_hypgeom_erf); }
+Ball Erf(const Ball& x) { return OfFinite(x, BallErf); }
 Ball Erfc(const Ball& x) { return OfFinite(x, arb_hypgeom_erfc); }
 Ball Sin(const Ball& x) { return OfFinite(x, arb_sin); }
 Ball Cos(const Ball& x) { return OfFinite(x, arb_cos); }

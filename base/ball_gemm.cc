@@ -39,6 +39,23 @@ constexpr double kUpward = 1 + 0x1p-20;
 slong Precision() { return BallScope::Current().precision(); }
 arb_srcptr Raw(const Ball* balls) { return reinterpret_cast<arb_srcptr>(balls); }
 
+/// The right operand of a product, row-major: balls, or numbers.
+struct Right {
+  arb_srcptr balls = nullptr;
+  const double* numbers = nullptr;
+  int64_t stride = 0;
+
+  /// Columns from `first` on.
+  BallLines Columns(int64_t first, int64_t count, int64_t depth) const {
+    return {balls == nullptr ? nullptr : balls + first,
+            numbers == nullptr ? nullptr : numbers + first,
+            count,
+            depth,
+            1,
+            stride};
+  }
+};
+
 /// The cut of both operands. The product of digits i (left) and j (right) is computed if
 /// left_width * i + right_width * j < limit. Others are below 2^-limit of the product of the
 /// largest elements of both lines.
@@ -261,12 +278,12 @@ void ByDots(int64_t m, int64_t n, int64_t k, arb_srcptr a, int64_t lda, arb_srcp
 }
 
 /// False, and nothing is done, where an element has no slices.
-bool BySlices(int64_t m, int64_t n, int64_t k, arb_srcptr a, int64_t lda, arb_srcptr b, int64_t ldb,
-              arb_ptr c, int64_t ldc, bool accumulate) {
-  const BallLines rows{a, m, k, lda, 1};
+bool BySlices(int64_t m, int64_t n, int64_t k, arb_srcptr a, int64_t lda, const Right& b, arb_ptr c,
+              int64_t ldc, bool accumulate) {
+  const BallLines rows{a, nullptr, m, k, lda, 1};
   std::optional<std::vector<LineScale>> row_scales = ScalesOf(rows);
   if (!row_scales.has_value()) return false;
-  const std::optional<std::vector<LineScale>> column_scales = ScalesOf({b, n, k, 1, ldb});
+  const std::optional<std::vector<LineScale>> column_scales = ScalesOf(b.Columns(0, n, k));
   if (!column_scales.has_value()) return false;
   const Cut cut = CutFor(BitsWanted(*row_scales), BitsWanted(*column_scales), k);
   const BallSlices<double> left =
@@ -276,7 +293,7 @@ bool BySlices(int64_t m, int64_t n, int64_t k, arb_srcptr a, int64_t lda, arb_sr
   for (int64_t j = 0; j < n; j += strip) {
     const int64_t count = std::min(strip, n - j);
     const BallSlices<float> right = CutIntoSlices<float>(
-        {b + j, count, k, 1, ldb}, {column_scales->begin() + j, column_scales->begin() + j + count},
+        b.Columns(j, count, k), {column_scales->begin() + j, column_scales->begin() + j + count},
         {cut.right_width, cut.right, count, 1, count});
     const auto copy = [&](const float* plane, double* columns) {
       std::copy_n(plane, count * k, columns);
@@ -309,8 +326,8 @@ std::unique_ptr<const BallProducts> BallProducts::Make(const Ball* left, int64_t
                                                        int64_t depth, int64_t block,
                                                        const Ball* image, int64_t size) {
   if (block < kLeastExtent || depth == 0 || size == 0) return nullptr;
-  const BallLines lines{Raw(left), rows, depth, depth, 1};
-  const BallLines whole{Raw(image), 1, size, size, 1};
+  const BallLines lines{Raw(left), nullptr, rows, depth, depth, 1};
+  const BallLines whole{Raw(image), nullptr, 1, size, size, 1};
   std::optional<std::vector<LineScale>> row_scales = ScalesOf(lines);
   if (!row_scales.has_value()) return nullptr;
   std::optional<std::vector<LineScale>> image_scale = ScalesOf(whole);
@@ -324,19 +341,41 @@ std::unique_ptr<const BallProducts> BallProducts::Make(const Ball* left, int64_t
                            {cut.right_width, cut.right, 1, size, 1}));
 }
 
-void BallGemm(int64_t m, int64_t n, int64_t k, const Ball* a, int64_t lda, const Ball* b,
-              int64_t ldb, Ball* c, int64_t ldc, bool accumulate) {
+namespace {
+
+void Multiply(int64_t m, int64_t n, int64_t k, arb_srcptr a, int64_t lda, const Right& b, arb_ptr c,
+              int64_t ldc, bool accumulate) {
   const int64_t block =
       std::clamp(kBlockElements / std::max<int64_t>(1, k), kLeastExtent, kBlockRows);
-  arb_ptr out = reinterpret_cast<arb_ptr>(c);
+  std::vector<Ball> balls;
   for (int64_t i = 0; i < m; i += block) {
     const int64_t rows = std::min(block, m - i);
     const bool worthwhile = std::min(rows, n) >= kLeastExtent && k > 0;
-    if (worthwhile &&
-        BySlices(rows, n, k, Raw(a + i * lda), lda, Raw(b), ldb, out + i * ldc, ldc, accumulate))
+    if (worthwhile && BySlices(rows, n, k, a + i * lda, lda, b, c + i * ldc, ldc, accumulate))
       continue;
-    ByDots(rows, n, k, Raw(a + i * lda), lda, Raw(b), ldb, out + i * ldc, ldc, accumulate);
+    if (b.balls == nullptr && balls.empty()) {
+      for (int64_t p = 0; p < k; ++p) {
+        for (int64_t j = 0; j < n; ++j)
+          balls.push_back(Ball::FromDouble(b.numbers[p * b.stride + j]));
+      }
+    }
+    const bool copied = b.balls == nullptr;
+    ByDots(rows, n, k, a + i * lda, lda, copied ? Raw(balls.data()) : b.balls,
+           copied ? n : b.stride, c + i * ldc, ldc, accumulate);
   }
+}
+
+}  // namespace
+
+void BallGemm(int64_t m, int64_t n, int64_t k, const Ball* a, int64_t lda, const Ball* b,
+              int64_t ldb, Ball* c, int64_t ldc, bool accumulate) {
+  Multiply(m, n, k, Raw(a), lda, {Raw(b), nullptr, ldb}, reinterpret_cast<arb_ptr>(c), ldc,
+           accumulate);
+}
+
+void BallGemm(int64_t m, int64_t n, int64_t k, const Ball* a, int64_t lda, const double* b,
+              int64_t ldb, Ball* c, int64_t ldc, bool accumulate) {
+  Multiply(m, n, k, Raw(a), lda, {nullptr, b, ldb}, reinterpret_cast<arb_ptr>(c), ldc, accumulate);
 }
 
 }  // namespace mendel

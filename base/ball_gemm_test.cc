@@ -113,6 +113,41 @@ TEST(BallGemm, EnclosesProductsOfAllKinds) {
   }
 }
 
+/// Columns of numbers give the balls that the same columns of exact balls give.
+TEST(BallGemm, NumbersAreExactBalls) {
+  Rng rng(17);
+  RecordProperty("seed", 17);
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::array<double, 8> corners = {0.0,      -0.0, 0x1p-1074, -0x1.8p-1060,
+                                         0x1p1023, 1.0,  infinity,  std::nan("")};
+  for (int round = 0; round < 40; ++round) {
+    const Extents e{rng.Between(1, 9), rng.Between(1, 40), rng.Between(1, 60)};
+    const int precision = static_cast<int>(rng.Between(24, 200));
+    const Matrix a = Draw(rng, e.m * e.k, 10, true, precision);
+    const size_t kinds = round % 4 == 0 ? corners.size() : round % 4 == 1 ? 6 : 2;
+    std::vector<double> numbers;
+    std::vector<Ball> balls;
+    for (int64_t i = 0; i < e.k * e.n; ++i) {
+      numbers.push_back(rng.Flip(0.1) ? corners[rng.Below(kinds)] : rng.Normal());
+      balls.push_back(Ball::FromDouble(numbers.back()));
+    }
+    const bool accumulate = rng.Flip();
+    const BallContext context(precision);
+    const BallScope scope(context);
+    std::vector<Ball> by_balls(static_cast<size_t>(e.m * e.n), Ball::FromInt(accumulate ? 7 : 0));
+    std::vector<Ball> by_numbers = by_balls;
+    BallGemm(e.m, e.n, e.k, a.balls.data(), e.k, balls.data(), e.n, by_balls.data(), e.n,
+             accumulate);
+    BallGemm(e.m, e.n, e.k, a.balls.data(), e.k, numbers.data(), e.n, by_numbers.data(), e.n,
+             accumulate);
+    for (size_t i = 0; i < by_balls.size(); ++i) {
+      EXPECT_TRUE(arb_equal(reinterpret_cast<arb_srcptr>(&by_balls[i]),
+                            reinterpret_cast<arb_srcptr>(&by_numbers[i])))
+          << round << ": element " << i;
+    }
+  }
+}
+
 TEST(BallGemm, SizesFarApartCostPrecisionAndNothingElse) {
   Rng rng(4);
   RecordProperty("seed", 4);

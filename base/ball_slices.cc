@@ -24,24 +24,71 @@ double PowerOfTwo(int64_t exponent) {
   return std::bit_cast<double>(static_cast<uint64_t>(std::max(exponent, -kTiny) + 1023) << 52);
 }
 
+/// A midpoint: digits from the leading one on, and the exponent of what stands before them. Zero
+/// has no limbs.
+struct Midpoint {
+  mp_srcptr limbs = nullptr;
+  mp_size_t count = 0;
+  int64_t exponent = 0;
+  int64_t bits = 0;
+  bool negative = false;
+};
+
+Midpoint MidpointOf(const arb_struct& x, mp_limb_t&) {
+  Midpoint middle;
+  if (arf_is_zero(arb_midref(&x))) return middle;
+  ARF_GET_MPN_READONLY(middle.limbs, middle.count, arb_midref(&x));
+  middle.exponent = ARF_EXP(arb_midref(&x));
+  middle.bits = static_cast<int64_t>(arf_bits(arb_midref(&x)));
+  middle.negative = ARF_SGNBIT(arb_midref(&x)) != 0;
+  return middle;
+}
+
+/// `limb` holds the digits.
+Midpoint MidpointOf(double x, mp_limb_t& limb) {
+  if (x == 0) return {};
+  int exponent = 0;
+  limb = static_cast<mp_limb_t>(std::ldexp(std::frexp(std::abs(x), &exponent), 64));
+  return {&limb, 1, exponent, 64 - std::countr_zero(limb), std::signbit(x)};
+}
+
+bool IsUsable(const arb_struct& x) {
+  const auto absurd = [](fmpz exponent) {
+    return COEFF_IS_MPZ(exponent) || std::abs(exponent) > kMaxExponent;
+  };
+  return arb_is_finite(&x) && (mag_is_zero(arb_radref(&x)) || !absurd(MAG_EXP(arb_radref(&x)))) &&
+         (arf_is_zero(arb_midref(&x)) || !absurd(ARF_EXP(arb_midref(&x))));
+}
+bool IsUsable(double x) { return std::isfinite(x); }
+
+/// Null where the element is exact.
+const mag_struct* RadiusOf(const arb_struct& x) {
+  return mag_is_zero(arb_radref(&x)) ? nullptr : arb_radref(&x);
+}
+const mag_struct* RadiusOf(double) { return nullptr; }
+
 /// Returns nullopt if an element is not finite or of an absurd size.
-std::optional<LineScale> ScaleOf(const BallLines& lines, int64_t line, int64_t begin, int64_t end) {
+template <class Element>
+std::optional<LineScale> ScaleOf(const Element* line, int64_t step, int64_t begin, int64_t end) {
   LineScale scale;
   for (int64_t p = begin; p < end; ++p) {
-    arb_srcptr x = lines.At(line, p);
-    if (!arb_is_finite(x)) return std::nullopt;
-    if (!mag_is_zero(arb_radref(x))) {
-      const fmpz exponent = MAG_EXP(arb_radref(x));
-      if (COEFF_IS_MPZ(exponent) || std::abs(exponent) > kMaxExponent) return std::nullopt;
-      scale.radius = std::max<int64_t>(scale.radius, exponent);
-    }
-    if (arf_is_zero(arb_midref(x))) continue;
-    const fmpz exponent = ARF_EXP(arb_midref(x));
-    if (COEFF_IS_MPZ(exponent) || std::abs(exponent) > kMaxExponent) return std::nullopt;
-    scale.exponent = std::max<int64_t>(scale.exponent, exponent + 1);
-    scale.lowest = std::min<int64_t>(scale.lowest, exponent - arf_bits(arb_midref(x)));
+    const Element& x = line[p * step];
+    if (!IsUsable(x)) return std::nullopt;
+    if (const mag_struct* radius = RadiusOf(x); radius != nullptr)
+      scale.radius = std::max<int64_t>(scale.radius, MAG_EXP(radius));
+    mp_limb_t limb;
+    const Midpoint middle = MidpointOf(x, limb);
+    if (middle.count == 0) continue;
+    scale.exponent = std::max(scale.exponent, middle.exponent + 1);
+    scale.lowest = std::min(scale.lowest, middle.exponent - middle.bits);
   }
   return scale;
+}
+
+std::optional<LineScale> ScaleOf(const BallLines& lines, int64_t line, int64_t begin, int64_t end) {
+  const int64_t first = line * lines.stride;
+  return lines.numbers != nullptr ? ScaleOf(lines.numbers + first, lines.step, begin, end)
+                                  : ScaleOf(lines.balls + first, lines.step, begin, end);
 }
 
 /// Parts of a line together.
@@ -78,33 +125,30 @@ T RoundedUp(double bound) {
 
 /// Cuts one element; `plane` is the distance from a digit to the next, `end` the exponent of what
 /// digits leave.
-template <class T>
-void Slice(arb_srcptr x, const LineScale& scale, int64_t end, const SliceLayout& layout, T* digits,
-           int64_t plane, T& magnitude, T& radius) {
+template <class Element, class T>
+void Slice(const Element& x, const LineScale& scale, int64_t end, const SliceLayout& layout,
+           T* digits, int64_t plane, T& magnitude, T& radius) {
   double size = 0, error = 0;
-  if (!mag_is_zero(arb_radref(x))) {
-    const double mantissa = static_cast<double>(MAG_MAN(arb_radref(x))) * 0x1p-30;
-    const int64_t exponent = MAG_EXP(arb_radref(x));
+  if (const mag_struct* bound = RadiusOf(x); bound != nullptr) {
+    const double mantissa = static_cast<double>(MAG_MAN(bound)) * 0x1p-30;
+    const int64_t exponent = MAG_EXP(bound);
     size = mantissa * PowerOfTwo(exponent - scale.exponent);
     error = mantissa * PowerOfTwo(exponent - scale.radius);
   }
-  arf_srcptr middle = arb_midref(x);
-  if (!arf_is_zero(middle)) {
-    mp_srcptr limbs;
-    mp_size_t count;
-    ARF_GET_MPN_READONLY(limbs, count, middle);
-    const int64_t exponent = ARF_EXP(middle);
-    size += static_cast<double>((limbs[count - 1] >> 34) + 1) * 0x1p-30 *
-            PowerOfTwo(exponent - scale.exponent);
-    if (exponent - static_cast<int64_t>(arf_bits(middle)) < end)
-      error += PowerOfTwo(end - scale.radius);
-    const double sign = ARF_SGNBIT(middle) ? -1 : 1;
+  mp_limb_t limb;
+  if (const Midpoint middle = MidpointOf(x, limb); middle.count > 0) {
+    const mp_srcptr limbs = middle.limbs;
+    size += static_cast<double>((limbs[middle.count - 1] >> 34) + 1) * 0x1p-30 *
+            PowerOfTwo(middle.exponent - scale.exponent);
+    if (middle.exponent - middle.bits < end) error += PowerOfTwo(end - scale.radius);
+    const double sign = middle.negative ? -1 : 1;
     const int64_t half = int64_t{1} << (layout.width - 1);
     int64_t carry = 0;
     for (int64_t s = layout.slices; s-- > 0;) {
       int64_t digit =
-          carry + static_cast<int64_t>(Bits(
-                      limbs, count, layout.width * s - (scale.exponent - exponent), layout.width));
+          carry + static_cast<int64_t>(Bits(limbs, middle.count,
+                                            layout.width * s - (scale.exponent - middle.exponent),
+                                            layout.width));
       carry = digit > half ? 1 : 0;
       digit -= carry << layout.width;
       digits[s * plane] = static_cast<T>(sign * static_cast<double>(digit));
@@ -157,8 +201,15 @@ BallSlices<T> CutIntoSlices(const BallLines& lines, std::vector<LineScale> scale
     const int64_t plane = result.LinesOf(block) * lines.depth;
     for (int64_t p = begin; p < finish; ++p) {
       const size_t at = static_cast<size_t>(line * layout.stride + p * layout.step);
-      Slice(lines.At(line, p), scale, end, layout, digits + p * layout.step, plane,
-            result.magnitudes[at], result.radii[at]);
+      const int64_t from = line * lines.stride + p * lines.step;
+      T* const to = digits + p * layout.step;
+      if (lines.numbers != nullptr) {
+        Slice(lines.numbers[from], scale, end, layout, to, plane, result.magnitudes[at],
+              result.radii[at]);
+      } else {
+        Slice(lines.balls[from], scale, end, layout, to, plane, result.magnitudes[at],
+              result.radii[at]);
+      }
     }
   };
   if (lines.depth > kGrain) {

@@ -12,15 +12,14 @@
 namespace mendel {
 
 /// One operand of a product as lines - rows of the left one, columns of the right one - of `depth`
-/// elements each.
+/// elements each: balls or, where `numbers` is set, exact numbers.
 struct BallLines {
-  arb_srcptr data;
+  arb_srcptr balls;
+  const double* numbers;
   int64_t count;
   int64_t depth;
   int64_t stride;  ///< from line to line
   int64_t step;    ///< within a line
-
-  arb_srcptr At(int64_t line, int64_t p) const { return data + line * stride + p * step; }
 };
 
 /// The exponent range that the elements of a line share.

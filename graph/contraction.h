@@ -43,6 +43,11 @@ inline void Gemm(int64_t m, int64_t n, int64_t k, const Ball* a, int64_t lda, co
   BallGemm(m, n, k, a, lda, b, ldb, c, ldc, accumulate);
 }
 
+inline void Gemm(int64_t m, int64_t n, int64_t k, const Ball* a, int64_t lda, const double* b,
+                 int64_t ldb, Ball* c, int64_t ldc, bool accumulate) {
+  BallGemm(m, n, k, a, lda, b, ldb, c, ldc, accumulate);
+}
+
 inline void Gemm(int64_t m, int64_t n, int64_t k, const Extended* a, int64_t lda, const Extended* b,
                  int64_t ldb, Extended* c, int64_t ldc, bool accumulate) {
   for (int64_t i = 0; i < m; ++i) {

@@ -27,7 +27,9 @@ struct MatMulMeaning {
     const Shape batch = Batch(y);
     std::vector<S> loaded_left, loaded_right;
     const S* const left = AllElements(in, 0, loaded_left);
-    const S* const right = AllElements(in, 1, loaded_right);
+    // Weights stay numbers where the elements are balls.
+    const double* const numbers = std::is_same_v<S, Ball> ? in.operand(1).exact : nullptr;
+    const S* const right = numbers == nullptr ? AllElements(in, 1, loaded_right) : nullptr;
     // Offsets of each batch's matrices: output index (batch..., 0, 0) broadcast into the operands.
     std::vector<std::pair<int64_t, int64_t>> offsets;
     std::array<int64_t, kMaxRank> storage{};
@@ -51,9 +53,16 @@ struct MatMulMeaning {
       const size_t b = static_cast<size_t>(job / strips);
       const int64_t begin = job % strips * strip;
       const int64_t row = by_columns ? 0 : begin, column = by_columns ? begin : 0;
-      Gemm(by_columns ? m : std::min(strip, m - row), by_columns ? std::min(strip, n - column) : n,
-           k, left + offsets[b].first + row * k, k, right + offsets[b].second + column, n,
-           out.data() + static_cast<int64_t>(b) * m * n + row * n + column, n, false);
+      const int64_t rows = by_columns ? m : std::min(strip, m - row);
+      const int64_t columns = by_columns ? std::min(strip, n - column) : n;
+      const S* const from = left + offsets[b].first + row * k;
+      S* const to = out.data() + static_cast<int64_t>(b) * m * n + row * n + column;
+      const int64_t at = offsets[b].second + column;
+      if constexpr (std::is_same_v<S, Ball>) {
+        if (numbers != nullptr)
+          return Gemm(rows, columns, k, from, k, numbers + at, n, to, n, false);
+      }
+      Gemm(rows, columns, k, from, k, right + at, n, to, n, false);
     });
   }
 
