@@ -5,6 +5,7 @@
 #include <limits>
 #include <unordered_set>
 
+#include "base/parallel.h"
 #include "base/random.h"
 #include "base/status.h"
 
@@ -14,6 +15,8 @@ namespace {
 /// Operators with more operations or operands an element round inside, too.
 constexpr double kSimpleFlops = 1.5;
 constexpr size_t kSimpleOperands = 2;
+/// Elements that share a stream of random numbers.
+constexpr int64_t kGrain = 1 << 13;
 
 double UnitRoundoff(DType dtype) {
   switch (dtype) {
@@ -69,19 +72,24 @@ class NoisyEvaluation {
       if (!IsFloat(result.type.dtype)) continue;
       const Exactness exactness(result.type.dtype, operands);
       const double unit = UnitRoundoff(result.type.dtype);
-      for (size_t i = 0; i < result.scalars.size(); ++i) {
-        double& value = result.scalars[i];
-        if (exactness.Holds(value)) continue;
-        const double from = moved.empty() ? value : moved[k].scalars[i];
-        value = RoundTo(result.type.dtype, from * (1 + Direction() * unit));
-      }
+      const uint64_t seed = rng_.Next();
+      const int64_t count = static_cast<int64_t>(result.scalars.size());
+      // A chunk has its own stream: the number of threads changes nothing.
+      ParallelChunks(count, kGrain, [&](int64_t begin, int64_t end) {
+        Rng rng(seed + static_cast<uint64_t>(begin));
+        for (int64_t i = begin; i < end; ++i) {
+          const size_t at = static_cast<size_t>(i);
+          double& value = result.scalars[at];
+          if (exactness.Holds(value)) continue;
+          const double from = moved.empty() ? value : moved[k].scalars[at];
+          value = RoundTo(result.type.dtype, from * (1 + (rng.Flip() ? unit : -unit)));
+        }
+      });
     }
     return results;
   }
 
  private:
-  double Direction() { return rng_.Flip() ? 1 : -1; }
-
   /// The node on operands that have moved, where it rounds inside.
   std::vector<HostValue> MovedResults(const OpDefinition& op, const NodeView& node,
                                       std::span<const HostValue* const> operands,
@@ -97,7 +105,7 @@ class NoisyEvaluation {
     for (const HostValue* operand : operands) {
       moved.push_back(*operand);
       const double unit = UnitRoundoff(operand->type.dtype);
-      for (double& value : moved.back().scalars) value *= 1 + Direction() * unit;
+      for (double& value : moved.back().scalars) value *= 1 + (rng_.Flip() ? unit : -unit);
     }
     for (const HostValue& value : moved) inputs.push_back(&value);
     return EvaluateNode(op, node, inputs);
