@@ -24,7 +24,7 @@ struct Pair {
 /// The programs at the sizes of PairOptions::import.
 absl::StatusOr<Pair> LoadPair(const PairOptions& options, Context& context);
 
-/// What changes in either program with the sizes (turning_sizes.h).
+/// The relations of both programs at the sizes of PairOptions::import.
 absl::StatusOr<PairRelations> RelationsOfPair(const PairOptions& options);
 
 }  // namespace mendel

@@ -15,7 +15,7 @@ constexpr int64_t kMostFloats = 4096;
 constexpr int64_t kMostIntegers = int64_t{1} << 22;
 /// Windows of smaller reach are covered by the sizes that are always compared.
 constexpr int64_t kLeastReach = 60;
-/// Places of the largest of so many numbers are told apart.
+/// Places of the largest of so many numbers have relations of their own.
 constexpr int64_t kMostPlaces = 16;
 
 uint8_t Relation(double a, double b) {
@@ -115,7 +115,7 @@ void AddWindow(const std::string& key, const Node& node, const Shape& input, con
   }
 }
 
-/// What attributes mean for these shapes.
+/// The relations of attributes to these shapes.
 void AddShapes(const GraphBuilder& builder, const std::string& key, const Node& node,
                SizeRelations& relations) {
   if (node.inputs.empty()) return;
