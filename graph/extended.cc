@@ -93,6 +93,13 @@ Extended Rescaled(const Extended& a, double scale) {
   return {a.id, a.id == 0 ? 1 : scale, a.events, a.kinds};
 }
 
+/// The sign of a zero is that of no other number that it may be.
+bool IsPlusZero(const Extended& a) { return (a.kinds & kNegativeKind) == 0 && !a.minus_zero; }
+
+bool IsSquare(const Extended& a, const Extended& b) {
+  return a == b && a.IsFinite() && b.IsFinite();
+}
+
 /// The formal value of a product, without events and classes.
 Extended ProductValue(const Extended& a, const Extended& b) {
   if (a.id == 0 || b.id == 0) return {};
@@ -116,8 +123,7 @@ Extended QuotientValue(const Extended& a, const Extended& b) {
 
 Kinds ProductKinds(const Extended& a, const Extended& b) {
   const Kinds kinds = TableOf<&ProductOfClasses>()[a.kinds][b.kinds];
-  const bool square = a == b && a.IsFinite() && b.IsFinite();
-  return square ? kinds & static_cast<Kinds>(~kNegativeKind) : kinds;
+  return IsSquare(a, b) ? kinds & static_cast<Kinds>(~kNegativeKind) : kinds;
 }
 
 }  // namespace
@@ -137,7 +143,7 @@ uint64_t ExtendedId(std::string_view name, std::span<const uint64_t> words) {
 }
 
 Extended ExtendedLiteral(double exact) {
-  if (exact == 0) return {};
+  if (exact == 0) return {.minus_zero = std::signbit(exact)};
   const uint64_t bits = std::bit_cast<uint64_t>(exact);
   if (!std::isfinite(exact)) return {ExtendedId("nonfinite", {&bits, 1}), 1, 0, KindOf(exact)};
   return {kOne, exact, 0, KindOf(exact)};
@@ -176,6 +182,8 @@ Extended operator+(const Extended& a, const Extended& b) {
   if (b.id == 0) sum = a;
   sum.events = UnionOf(a.events, b.events);
   sum.kinds = TableOf<&SumOfClasses>()[a.kinds][b.kinds];
+  sum.minus_zero = a.minus_zero && b.minus_zero;  // numbers that cancel leave +0
+  sum.signed_by_zero = a.signed_by_zero || b.signed_by_zero;
   return WithEventWhereUndefined(sum);
 }
 
@@ -185,7 +193,7 @@ Extended operator-(const Extended& a) {
   if ((a.kinds & kPositiveKind) != 0) kinds |= kNegativeKind;
   if ((a.kinds & kMinusInfinityKind) != 0) kinds |= kPlusInfinityKind;
   if ((a.kinds & kPlusInfinityKind) != 0) kinds |= kMinusInfinityKind;
-  return {a.id, a.id == 0 ? 1 : -a.scale, a.events, kinds};
+  return {a.id, a.id == 0 ? 1 : -a.scale, a.events, kinds, true, a.signed_by_zero};
 }
 
 Extended operator-(const Extended& a, const Extended& b) { return a + -b; }
@@ -194,6 +202,8 @@ Extended operator*(const Extended& a, const Extended& b) {
   Extended product = ProductValue(a, b);
   product.events = UnionOf(a.events, b.events);
   product.kinds = ProductKinds(a, b);
+  product.minus_zero = !IsSquare(a, b) && !(IsPlusZero(a) && IsPlusZero(b));
+  product.signed_by_zero = a.signed_by_zero || b.signed_by_zero;
   return WithEventWhereUndefined(product);
 }
 
@@ -201,6 +211,9 @@ Extended operator/(const Extended& a, const Extended& b) {
   EventTable& table = ExtendedScope::Current();
   Extended quotient = QuotientValue(a, b);
   quotient.events = a.events;
+  quotient.minus_zero = !(IsPlusZero(a) && IsPlusZero(b));
+  quotient.signed_by_zero =
+      a.signed_by_zero || b.signed_by_zero || ((b.kinds & kZeroKind) != 0 && !IsPlusZero(b));
   Kinds divisor = b.kinds;
   if (b.events != 0) {
     const uint64_t token = Token(b);

@@ -9,6 +9,7 @@
 #ifndef MENDEL_GRAPH_EXTENDED_H_
 #define MENDEL_GRAPH_EXTENDED_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -45,6 +46,12 @@ struct Extended {
   double scale = 1;    ///< the value is that of `id` times this, which is not 0
   int32_t events = 0;  ///< a set of EventTable; 0: none
   Kinds kinds = kZeroKind;
+  /// Where it is zero, it may be -0. Exact reals have one zero; 1 / -0 is another infinity than
+  /// 1 / 0.
+  bool minus_zero = true;
+  /// It may be an infinity whose sign is that of a zero. What a function makes of it depends on how
+  /// that zero was computed (ExtendedScope::maker).
+  bool signed_by_zero = false;
 
   bool IsFinite() const { return events == 0 && (kinds & kNonFiniteKinds) == 0; }
   /// No input makes it a finite number.
@@ -64,6 +71,10 @@ class EventTable {
   int32_t Guarded(int32_t set, uint64_t condition, bool holds);
   /// Whenever an event of `part` occurs, one of `whole` does.
   bool Covers(int32_t whole, int32_t part);
+
+  /// A function read an element that is signed_by_zero.
+  void NoteSignOfZero() { reads_sign_of_zero_ = true; }
+  bool reads_sign_of_zero() const { return reads_sign_of_zero_; }
 
   /// The value `id` is zero exactly where `same` is.
   void SetZeroAlias(uint64_t id, uint64_t same);
@@ -93,20 +104,32 @@ class EventTable {
   std::map<std::pair<int32_t, int32_t>, bool> covers_;
   std::unordered_map<uint64_t, uint64_t> zero_aliases_;
   size_t entries_ = 0;
+  std::atomic<bool> reads_sign_of_zero_ = false;
 };
 
 /// The table of this thread's elements while the scope lives. Scopes nest.
 class ExtendedScope {
  public:
-  explicit ExtendedScope(EventTable& table) : previous_(current_) { current_ = &table; }
-  ~ExtendedScope() { current_ = previous_; }
+  /// `maker` identifies the node that is evaluated, by operator and operands alone.
+  explicit ExtendedScope(EventTable& table, uint64_t maker = 0)
+      : previous_(current_), previous_maker_(maker_) {
+    current_ = &table;
+    maker_ = maker;
+  }
+  ~ExtendedScope() {
+    current_ = previous_;
+    maker_ = previous_maker_;
+  }
   ExtendedScope(const ExtendedScope&) = delete;
   ExtendedScope& operator=(const ExtendedScope&) = delete;
   static EventTable& Current() { return *current_; }
+  static uint64_t Maker() { return maker_; }
 
  private:
   EventTable* previous_;
+  uint64_t previous_maker_;
   static inline thread_local EventTable* current_ = nullptr;
+  static inline thread_local uint64_t maker_ = 0;
 };
 
 /// Mixes words into an id that is never 0.

@@ -205,6 +205,18 @@ bool AreFinite(CallParameters parameters) {
                      [](double v) { return std::isfinite(v); });
 }
 
+/// f(x) is not -0 anywhere.
+bool IsNeverMinusZero(const AbstractFunction& of, std::string_view name, Arguments x) {
+  if (of.range == kPositiveKind || name == "Abs") return true;
+  return name == "Sqrt" && !x[0].minus_zero;
+}
+
+/// A zero argument gives an infinity of its sign.
+bool IsSignedByZero(std::string_view name, Arguments x) {
+  return (name == "Pow" || name == "Rsqrt") && (x[0].kinds & kZeroKind) != 0 &&
+         (x[0].minus_zero || (x[0].kinds & kNegativeKind) != 0);
+}
+
 /// The first argument is negative for every input, where the function is not defined.
 bool IsOutside(const AbstractFunction& of, const Extended& x) {
   const bool below =
@@ -248,7 +260,14 @@ Extended Arithmetic<Extended>::Call(const ScalarFunction& f, std::span<const Ext
                   }) &&
       !x.empty())
     return x[0];
-  const uint64_t id = CallId(f.name, f.symmetric, x, parameters);
+  uint64_t id = CallId(f.name, f.symmetric, x, parameters);
+  if (std::any_of(x.begin(), x.end(), [](const Extended& v) { return v.signed_by_zero; })) {
+    // The same node gives the same result, whatever the sign is.
+    const std::array<uint64_t, 2> words = {id, ExtendedScope::Maker()};
+    id = ExtendedId("by sign of zero", words);
+    ExtendedScope::Current().NoteSignOfZero();
+    return {id, 1, EventOf("of undefined", id), kFiniteKinds};
+  }
   // A function may absorb an undefined argument: relu(-inf) is 0. One event represents that.
   if (std::any_of(x.begin(), x.end(), [](const Extended& v) { return v.events != 0; }))
     return {id, 1, EventOf("of undefined", id), kFiniteKinds};
@@ -263,6 +282,8 @@ Extended Arithmetic<Extended>::Call(const ScalarFunction& f, std::span<const Ext
   if ((result.kinds & kFiniteKinds) != 0 && !x.empty() &&
       (x[of->argument].kinds & kFiniteKinds) != 0)
     result.events = DomainEvents(*of, x[of->argument], id);
+  result.minus_zero = !IsNeverMinusZero(*of, f.name, x);
+  result.signed_by_zero = IsSignedByZero(f.name, x);
   if (f.name == "Sqrt") ExtendedScope::Current().SetZeroAlias(id, x[0].id);
   return WithEventWhereUndefined(result);
 }
@@ -283,8 +304,11 @@ Extended Arithmetic<Extended>::Select(const Extended& condition, const Extended&
     return table.Guarded(events, words[0], holds);
   };
   const Kinds kinds = static_cast<Kinds>((yes.kinds | no.kinds) & kFiniteKinds);
-  if (kinds == 0) return {id, 1, 0, static_cast<Kinds>(yes.kinds | no.kinds)};
-  return {id, 1, table.Union(side(yes, true), side(no, false)), kinds};
+  const bool minus_zero = yes.minus_zero || no.minus_zero;
+  const bool signed_by_zero = yes.signed_by_zero || no.signed_by_zero;
+  if (kinds == 0)
+    return {id, 1, 0, static_cast<Kinds>(yes.kinds | no.kinds), minus_zero, signed_by_zero};
+  return {id, 1, table.Union(side(yes, true), side(no, false)), kinds, minus_zero, signed_by_zero};
 }
 
 }  // namespace mendel

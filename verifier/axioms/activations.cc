@@ -10,11 +10,15 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<AxiomDescription, 8> kActivationsAxioms = {{
+constexpr std::array<AxiomDescription, 9> kActivationsAxioms = {{
     {"elu, celu and selu by exponentials",
      "elu(x) = x < 0 ? a (exp(x) - 1) : x, celu(x) = a elu(x / a) with a = 1, a > 0, selu(x) = g "
      "elu(x)",
      "Definitions."},
+    {"elu as a sum of extremes",
+     "max(x, 0) + a min(exp(y) - 1, 0) = a elu(y), elu(y) = y < 0 ? exp(y) - 1 : y, where x = a y, "
+     "a > 0",
+     "exp(y) - 1 has the sign of y, so that one of the two terms is 0."},
     {"gelu by erf", "gelu(x) = x / 2 (erf(x / sqrt 2) + 1)",
      "The definition; the literal for 1 / sqrt 2 is reported."},
     {"gelu by tanh", "gelu(x) = x / 2 (tanh(sqrt(2 / pi) (x + 0.044715 x^3)) + 1)",
@@ -49,6 +53,42 @@ std::optional<ValueId> Celu(Terms& t, ValueId v) {
   const std::optional<ValueId> alpha = t.Attribute(v, "alpha");
   if (!alpha.has_value() || !t.IsPositive(*alpha)) return std::nullopt;
   return t.Mul(EluOf(t, t.Div(t.in(v, 0), *alpha), t.Literal(t.dtype(v), 1)), *alpha);
+}
+
+/// The y and the literal a of a min(exp(y) - 1, 0); the minimum is e - Relu(e) in canonical form.
+struct NegativePart {
+  ValueId y;
+  double scale = 1;
+};
+std::optional<NegativePart> AsNegativePart(const Terms& t, ValueId value) {
+  NegativePart part;
+  if (const std::optional<Scaled> scale = AsScaled(t, value); scale.has_value()) {
+    if (scale->kind != Scaled::Kind::kTimes) return std::nullopt;
+    part.scale = scale->factor;
+    value = scale->x;
+  }
+  const std::optional<Interval> limited = AsInterval(t, value);
+  if (!limited.has_value() || !limited->OnlyHigh() || limited->high != 0) return std::nullopt;
+  const ValueId e = limited->x;
+  if (!t.Is(e, "Add") || !t.Is(t.in(e, 0), "Exp") || t.Scalar(t.in(e, 1)) != -1.0)
+    return std::nullopt;
+  part.y = t.in(t.in(e, 0), 0);
+  return part;
+}
+
+std::optional<ValueId> EluAsExtremes(Terms& t, ValueId v) {
+  for (size_t k = 0; k < 2; ++k) {
+    const ValueId relu = t.in(v, k);
+    const std::optional<NegativePart> part = AsNegativePart(t, t.in(v, 1 - k));
+    if (!part.has_value() || RoundTo(t.dtype(v), part->scale) != part->scale) continue;
+    const bool scaled = part->scale != 1;
+    const auto times = [&](ValueId x) { return scaled ? t.Mul(x, part->scale) : x; };
+    const ValueId x = t.Is(relu, "Relu") ? t.in(relu, 0) : ValueId{-1, 0};
+    if (x == part->y) return EluOf(t, x, t.Literal(t.dtype(v), part->scale));
+    if (relu == times(t.Unary("Relu", part->y)))
+      return times(EluOf(t, part->y, t.Literal(t.dtype(v), 1)));
+  }
+  return std::nullopt;
 }
 
 std::optional<ValueId> Selu(Terms& t, ValueId v) {
@@ -156,7 +196,8 @@ std::optional<ValueId> ThresholdedRelu(Terms& t, ValueId v) {
   return t.Op("Where", {t.Op("Less", {*alpha, x}), x, t.Literal(t.dtype(v), 0)});
 }
 
-constexpr std::array<AxiomRule, 13> kActivationsRules = {{
+constexpr std::array<AxiomRule, 14> kActivationsRules = {{
+    {"elu as a sum of extremes", "Add", &EluAsExtremes},
     {"elu, celu and selu by exponentials", "Celu", &Celu},
     {"elu, celu and selu by exponentials", "Elu", &Elu},
     {"elu, celu and selu by exponentials", "Selu", &Selu},

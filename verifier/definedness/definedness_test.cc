@@ -172,5 +172,44 @@ TEST(Definedness, NaNForEveryInput) {
   EXPECT_FALSE(Accepts(zero, nan));
 }
 
+/// `function` of 1 / `zero`, both computed of the input %0; `zero` ends with %9.
+Graph OfInverse(const std::string& zero, const std::string& function) {
+  return FromText("%0 = Input() {name = \"x\", shape = [4]}\n" + zero + "%10 = Reciprocal(%9)\n" +
+                  function + "return \"y\" = %11\n");
+}
+
+TEST(Definedness, ZerosHaveASign) {
+  constexpr char kNegative[] = "%9 = Neg(%0)\n";
+  constexpr char kDifference[] = "%8 = Constant() {value = f32[]{0}}\n%9 = Sub(%8, %0)\n";
+  constexpr char kThreeMinusTwo[] =
+      "%5 = Constant() {value = f32[]{3}}\n%6 = Constant() {value = f32[]{2}}\n"
+      "%7 = Mul(%0, %6)\n%8 = Mul(%0, %5)\n%9 = Sub(%7, %8)\n";
+  for (const std::string function : {"%11 = Tanh(%10)\n", "%11 = Exp(%10)\n",
+                                     "%12 = Constant() {value = f32[]{1}}\n%11 = Less(%10, %12)\n",
+                                     "%11 = ArgMax(%10) {axis = 0, keepdims = 1}\n"}) {
+    SCOPED_TRACE(function);
+    const Graph negative = OfInverse(kNegative, function);
+    EXPECT_TRUE(Accepts(negative, negative, DefinednessCheck::kBoth));
+    // At x = 0, 1 / -x is -infinity and 1 / (0 - x) is +infinity.
+    EXPECT_FALSE(Accepts(negative, OfInverse(kDifference, function)));
+    EXPECT_FALSE(Accepts(OfInverse(kThreeMinusTwo, function), negative));
+  }
+  // An infinity of either sign is no number.
+  const std::string none = "%11 = Identity(%10)\n";
+  EXPECT_TRUE(
+      Accepts(OfInverse(kNegative, none), OfInverse(kDifference, none), DefinednessCheck::kBoth));
+}
+
+TEST(Definedness, SumsOfMagnitudesAreNoNegativeZeros) {
+  const std::string tanh = "%11 = Tanh(%10)\n";
+  const Graph square = OfInverse("%9 = Mul(%0, %0)\n", tanh);
+  const Graph of_negative = OfInverse("%8 = Neg(%0)\n%9 = Mul(%8, %8)\n", tanh);
+  EXPECT_TRUE(Accepts(square, of_negative, DefinednessCheck::kBoth));
+  const Graph norm = OfInverse("%9 = ReduceL2(%0) {axes = [0], keepdims = 1}\n", tanh);
+  const Graph written = OfInverse(
+      "%7 = Mul(%0, %0)\n%8 = ReduceSum(%7) {axes = [0], keepdims = 1}\n%9 = Sqrt(%8)\n", tanh);
+  EXPECT_TRUE(Accepts(norm, written, DefinednessCheck::kBoth));
+}
+
 }  // namespace
 }  // namespace mendel

@@ -31,6 +31,14 @@ std::vector<T> Cut(const std::vector<T>& from, const Shape& shape, const Box& bo
   return result;
 }
 
+/// A sum begins at +0, so that a sum that is never negative is never -0.
+bool IsSumOfMagnitudes(const Node& node, Sign sign) {
+  constexpr std::array<std::string_view, 5> kSums = {"ReduceL1", "ReduceL2", "ReduceMean",
+                                                     "ReduceSum", "ReduceSumSquare"};
+  return sign != Sign::kUnknown &&
+         std::find(kSums.begin(), kSums.end(), node.op->name) != kSums.end();
+}
+
 bool IsElementwise(const OpDefinition& op) { return op.restrict == &RestrictElementwise; }
 
 }  // namespace
@@ -63,7 +71,7 @@ std::vector<Extended> ElementStates::Evaluate(const NumberedNode& node, int outp
     operands.push_back(
         {&types[k], known ? nullptr : values[k].data(), known ? integers[k].data() : nullptr});
   }
-  const ExtendedScope scope(events_);
+  const ExtendedScope scope(events_, static_cast<uint64_t>(&node - numbering_.nodes.data()) + 1);
   const Arithmetic<Extended> arithmetic;
   const Reader<Extended> reader(arithmetic, operands);
   std::vector<Extended> result(static_cast<size_t>(box.Volume()));
@@ -97,7 +105,10 @@ Extended ElementStates::Leaf(int32_t number, int64_t flat) const {
   const std::array<uint64_t, 2> words = {static_cast<uint64_t>(number),
                                          static_cast<uint64_t>(flat)};
   const bool is_bool = numbering_.TypeOf(number).dtype == DType::kBool;
-  return {ExtendedId("leaf", words), 1, 0, is_bool ? kNotNegativeKinds : KindsOf(Of(number).sign)};
+  Extended leaf{ExtendedId("leaf", words), 1, 0,
+                is_bool ? kNotNegativeKinds : KindsOf(Of(number).sign)};
+  leaf.minus_zero = !IsSumOfMagnitudes(*numbering_.NodeOf(number).node, Of(number).sign);
+  return leaf;
 }
 
 const std::vector<Extended>& ElementStates::PlainElements(int32_t number) {

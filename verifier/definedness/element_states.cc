@@ -214,12 +214,19 @@ absl::Status ElementStates::ComputeElements(int32_t index) {
 absl::Status ElementStates::ComputeOpaque(int32_t index) {
   const NumberedNode& node = numbering_.nodes[static_cast<size_t>(index)];
   std::vector<uint64_t> words;
+  bool signed_by_zero = false;
   for (size_t k = 0; k < node.inputs.size(); ++k) {
     if (NumElements(node.input_types[k]) > kMostElements)
       return Unsupported("unproven: ", node.node->op->name, " '", node.node->name,
                          "' reads too many elements that may be undefined");
-    for (const Extended& element : Read(node, k, Box::Whole(node.input_types[k].shape)))
+    for (const Extended& element : Read(node, k, Box::Whole(node.input_types[k].shape))) {
       words.push_back(Token(element));
+      signed_by_zero = signed_by_zero || element.signed_by_zero;
+    }
+  }
+  if (signed_by_zero) {  // the same node gives the same result, whatever the sign is
+    words.push_back(static_cast<uint64_t>(index) + 1);
+    events_.NoteSignOfZero();
   }
   const uint64_t all =
       ExtendedId(Cat(node.node->op->name, PrintAttributes(node.node->attrs)), words);
