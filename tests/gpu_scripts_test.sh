@@ -65,8 +65,8 @@ if "$python" -c 'import numpy' 2>/dev/null; then
   mkdir "$folder/one" && cp "$folder/filled.onnx" "$folder/one/" || fail "no model"
   check=("$python" scripts/gpu-check --device cpu --no-build --build "$build" --models "$folder/one" --keep "$folder/kept" --output "$folder/day.md"
     --numerics default)
-  expect 0 'skipped: correctness' "${check[@]}" --seconds 8 --parts correctness,layers
-  expect 0 'Nothing was found wrong' "${check[@]}" --seconds 8 --parts sanitizer
+  expect 0 'skipped: correctness' "${check[@]}" --seconds 30 --parts correctness,layers
+  expect 0 'Nothing was found wrong' "${check[@]}" --seconds 30 --parts sanitizer
   [ "$(grep -c '^## ' "$folder/day.md")" = 3 ] || fail "not all parts of the day are there"
   grep -q '^## correctness' "$folder/day.md" && grep -q '^## sanitizer' "$folder/day.md" && grep -q '| filled |' "$folder/day.md" || fail "a part of the day is lost"
 fi
@@ -76,7 +76,7 @@ if [ "$build" = "$(realpath build/release)" ] && "$python" -c 'import numpy' 2>/
   expect 0 'MB of at most 60 MB' "$python" scripts/gpu_archive --no-build --models "$folder/one" --batch "" --level 0 --output "$folder/gpu.tar.xz"
   mkdir "$folder/elsewhere" && tar -C "$folder/elsewhere" -xf "$folder/gpu.tar.xz" || fail "the archive cannot be unpacked"
   expect 0 '\| filled \| [0-9]+->[0-9]+ ' env -i PATH=/nowhere HOME="$folder" "$python" "$folder/elsewhere/mendel-gpu/scripts/gpu-check" --device cpu \
-    --seconds 8 --parts layers --numerics default
+    --seconds 30 --parts layers --numerics default
   ls "$folder"/elsewhere/mendel-gpu/bench/results/gpu-cpu-*.md >/dev/null || fail "the archive's run wrote no results"
 fi
 

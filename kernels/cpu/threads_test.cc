@@ -40,6 +40,26 @@ std::set<int> Tasks() {
   return tasks;
 }
 
+/// The number of this process's threads. A listing of /proc/self/task may end early beside a thread
+/// that ends; this number does not.
+size_t ThreadCount() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("Threads:")) return std::stoul(line.substr(8));
+  }
+  ADD_FAILURE() << "no number of threads";
+  return 0;
+}
+
+/// Waits until at most `count` threads are left: a joined thread may still be counted.
+void AwaitThreads(size_t count) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (ThreadCount() > count) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end) << ThreadCount() << " threads, not " << count;
+    std::this_thread::yield();
+  }
+}
+
 std::set<int> AllowedNow() {
   cpu_set_t mask;
   CPU_ZERO(&mask);
@@ -54,9 +74,9 @@ std::set<int> AllowedNow() {
 /// Runs `body` in a thread of its own, and waits until the thread's team, which ends after it, has
 /// ended.
 void Apart(const std::function<void()>& body) {
-  const size_t before = Tasks().size();
+  const size_t before = ThreadCount();
   std::thread(body).join();
-  while (Tasks().size() > before) std::this_thread::yield();
+  AwaitThreads(before);
 }
 
 /// Returns, by member of the team, its thread and the CPUs that it may run on.
@@ -143,25 +163,24 @@ TEST(Threads, APlanHasNoMoreThanItsOwn) {
   const Graph graph = MixedNetwork(1);
   const std::vector<Tensor> inputs = RandomInputs(graph, 1);
   for (const size_t threads : {1, 2, 4}) {
-    const std::set<int> before = Tasks();
+    const size_t before = ThreadCount();
     std::atomic<bool> done = false;
     size_t most = 0;
     std::thread watcher([&] {
-      while (!done) most = std::max(most, Tasks().size());
+      while (!done) most = std::max(most, ThreadCount());
     });
     Apart([&] {
       const auto executable = Compiled(graph, {.threads = static_cast<int>(threads)});
       for (int run = 0; run < 20; ++run) EXPECT_TRUE(RunOnTensors(*executable, graph, inputs).ok());
       const std::set<int> after_runs = Tasks();
-      EXPECT_EQ(after_runs.size(), before.size() + 1 + threads) << "with the watcher";
+      EXPECT_EQ(after_runs.size(), before + 1 + threads) << "with the watcher";
       EXPECT_TRUE(RunOnTensors(*executable, graph, inputs).ok());
       EXPECT_EQ(Tasks(), after_runs);
     });
     done = true;
     watcher.join();
-    while (Tasks().size() > before.size())
-      std::this_thread::yield();  // a joined thread may still be listed
-    EXPECT_LE(most, before.size() + 1 + threads);
+    AwaitThreads(before);
+    EXPECT_LE(most, before + 1 + threads);
   }
 }
 
@@ -244,7 +263,7 @@ TEST(Threads, SessionsSideBySide) {
       loaded.push_back(*std::move(session));
       graphs.push_back(std::move(plan.graph));
     }
-    const size_t before = Tasks().size();
+    const size_t before = ThreadCount();
     std::atomic<int> ready = 0;
     for (int k = 0; k < sessions; ++k) {
       callers.emplace_back([&, k] {
@@ -261,7 +280,7 @@ TEST(Threads, SessionsSideBySide) {
       });
     }
     for (std::thread& caller : callers) caller.join();
-    while (Tasks().size() > before) std::this_thread::yield();
+    AwaitThreads(before);
   }
 }
 

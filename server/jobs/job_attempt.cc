@@ -146,7 +146,7 @@ class Attempt {
     event.set_warning(Cat(WhyKilled(worker), "; the job is tried again"));
     context_.jobs.AppendEvent(Name(), job_.fence, event).IgnoreError();
     ++context_.counters.retried;
-    context_.jobs.Release(Name(), job_.fence, /*counts=*/true).IgnoreError();
+    Release(/*counts=*/true);
     folder_->Clear(true);
   }
 
@@ -201,8 +201,17 @@ class Attempt {
   }
 
   void PutBack() {
-    context_.jobs.Release(Name(), job_.fence, /*counts=*/false).IgnoreError();
+    Release(/*counts=*/false);
     if (folder_ != nullptr) folder_->Clear(true);
+  }
+
+  /// Tries again for a while, also when the server stops: a job that keeps its lease waits until it
+  /// expires.
+  void Release(bool counts) {
+    for (int tries = 0; tries < 20; ++tries) {
+      if (!MayPass(context_.jobs.Release(Name(), job_.fence, counts))) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
   }
 
   const StoredJob& job_;

@@ -18,7 +18,7 @@
 namespace mendel::server {
 namespace {
 
-constexpr double kPatience = 240;
+constexpr double kPatience = 600;  // a cold disk may take minutes to load the libraries of a device
 
 }  // namespace
 
