@@ -93,11 +93,52 @@ Extended Rescaled(const Extended& a, double scale) {
   return {a.id, a.id == 0 ? 1 : scale, a.events, a.kinds};
 }
 
-/// The sign of a zero is that of no other number that it may be.
-bool IsPlusZero(const Extended& a) { return (a.kinds & kNegativeKind) == 0 && !a.minus_zero; }
+bool IsNeverZero(const Extended& a) { return a.events == 0 && (a.kinds & kZeroKind) == 0; }
 
-bool IsSquare(const Extended& a, const Extended& b) {
-  return a == b && a.IsFinite() && b.IsFinite();
+/// The sign of a finite number that is never zero is known.
+bool HasKnownSign(const Extended& a) {
+  return a.IsFinite() && (a.kinds == kPositiveKind || a.kinds == kNegativeKind);
+}
+
+/// Numbers that cancel leave +0, so a sum is -0 where both terms are.
+uint64_t ZeroSignOfSum(const Extended& a, const Extended& b) {
+  const auto is_neutral = [](const Extended& x) {
+    return x.id == 0 && (x.zero_sign == Extended::kSignOfId || x.zero_sign == Extended::kMinus);
+  };
+  if (is_neutral(a)) return b.zero_sign;
+  if (is_neutral(b)) return a.zero_sign;
+  if (IsNeverZero(a) || IsNeverZero(b)) return Extended::kPlus;
+  if (a.zero_sign == Extended::kPlus || b.zero_sign == Extended::kPlus) return Extended::kPlus;
+  return a.zero_sign == b.zero_sign ? a.zero_sign : a.zero_sign + b.zero_sign;
+}
+
+uint64_t ZeroSignOfProduct(const Extended& a, const Extended& b) {
+  if (HasKnownSign(a)) return b.zero_sign ^ SignId(a);
+  if (HasKnownSign(b)) return a.zero_sign ^ SignId(b);
+  return SignId(a) ^ SignId(b);
+}
+
+uint64_t InfinitySignOfProduct(const Extended& a, const Extended& b) {
+  if (a.infinity_sign == Extended::kPlus && b.infinity_sign == Extended::kPlus)
+    return Extended::kPlus;
+  if (b.infinity_sign == Extended::kPlus) return a.infinity_sign ^ SignId(b);
+  if (a.infinity_sign == Extended::kPlus) return b.infinity_sign ^ SignId(a);
+  return SignId(a) ^ SignId(b);
+}
+
+/// The divisor's zeros have the signs of no other numbers that it may be: those of the formal
+/// quotient.
+bool DividesFormally(const Extended& b) {
+  if (IsNeverZero(b)) return true;
+  const uint64_t sign = SignId(b);
+  return sign == Extended::kPlus || (sign == Extended::kMinus && b.id != 0);
+}
+
+uint64_t InfinitySignOfQuotient(const Extended& a, const Extended& b) {
+  const uint64_t of_a =
+      a.infinity_sign == Extended::kPlus ? Extended::kPlus : a.infinity_sign ^ SignId(b);
+  if (DividesFormally(b)) return of_a;
+  return SignOfEither(of_a, SignId(a) ^ SignId(b));
 }
 
 /// The formal value of a product, without events and classes.
@@ -123,7 +164,8 @@ Extended QuotientValue(const Extended& a, const Extended& b) {
 
 Kinds ProductKinds(const Extended& a, const Extended& b) {
   const Kinds kinds = TableOf<&ProductOfClasses>()[a.kinds][b.kinds];
-  return IsSquare(a, b) ? kinds & static_cast<Kinds>(~kNegativeKind) : kinds;
+  const bool square = a == b && a.IsFinite() && b.IsFinite();
+  return square ? kinds & static_cast<Kinds>(~kNegativeKind) : kinds;
 }
 
 }  // namespace
@@ -143,7 +185,7 @@ uint64_t ExtendedId(std::string_view name, std::span<const uint64_t> words) {
 }
 
 Extended ExtendedLiteral(double exact) {
-  if (exact == 0) return {.minus_zero = std::signbit(exact)};
+  if (exact == 0) return {.zero_sign = std::signbit(exact) ? Extended::kMinus : Extended::kPlus};
   const uint64_t bits = std::bit_cast<uint64_t>(exact);
   if (!std::isfinite(exact)) return {ExtendedId("nonfinite", {&bits, 1}), 1, 0, KindOf(exact)};
   return {kOne, exact, 0, KindOf(exact)};
@@ -167,6 +209,29 @@ uint64_t Token(const Extended& a) {
   return ExtendedId("value", words);
 }
 
+uint64_t SignId(const Extended& a) {
+  constexpr Kinds kBelow = kNegativeKind | kMinusInfinityKind | kNaNKind;
+  constexpr Kinds kAbove = kPositiveKind | kPlusInfinityKind | kNaNKind;
+  if (a.id == 0 && a.events == 0) return a.zero_sign;
+  const bool zero = a.events != 0 || (a.kinds & kZeroKind) != 0;
+  if (a.events == 0 && (a.kinds & kBelow) == 0 && (!zero || a.zero_sign == Extended::kPlus))
+    return Extended::kPlus;
+  if (a.events == 0 && (a.kinds & kAbove) == 0 && (!zero || a.zero_sign == Extended::kMinus))
+    return Extended::kMinus;
+  const uint64_t outer = a.scale < 0 ? Extended::kMinus : Extended::kPlus;
+  const uint64_t infinity =
+      a.infinity_sign == Extended::kPlus ? Extended::kPlus : a.infinity_sign ^ outer;
+  const std::array<uint64_t, 3> words = {a.id, a.zero_sign ^ outer, infinity};
+  return ExtendedId("sign", words) ^ outer;
+}
+
+uint64_t SignOfEither(uint64_t a, uint64_t b) {
+  if (a == b || b == Extended::kPlus) return a;
+  if (a == Extended::kPlus) return b;
+  const std::array<uint64_t, 2> words = {std::min(a, b), std::max(a, b)};
+  return ExtendedId("one of the signs", words);
+}
+
 Extended WithEventWhereUndefined(Extended value) {
   if ((value.kinds & kFiniteKinds) == 0 || (value.kinds & kNonFiniteKinds) == 0) return value;
   const uint64_t token = Token(value);
@@ -182,8 +247,8 @@ Extended operator+(const Extended& a, const Extended& b) {
   if (b.id == 0) sum = a;
   sum.events = UnionOf(a.events, b.events);
   sum.kinds = TableOf<&SumOfClasses>()[a.kinds][b.kinds];
-  sum.minus_zero = a.minus_zero && b.minus_zero;  // numbers that cancel leave +0
-  sum.signed_by_zero = a.signed_by_zero || b.signed_by_zero;
+  sum.zero_sign = ZeroSignOfSum(a, b);
+  sum.infinity_sign = SignOfEither(a.infinity_sign, b.infinity_sign);
   return WithEventWhereUndefined(sum);
 }
 
@@ -193,7 +258,10 @@ Extended operator-(const Extended& a) {
   if ((a.kinds & kPositiveKind) != 0) kinds |= kNegativeKind;
   if ((a.kinds & kMinusInfinityKind) != 0) kinds |= kPlusInfinityKind;
   if ((a.kinds & kPlusInfinityKind) != 0) kinds |= kMinusInfinityKind;
-  return {a.id, a.id == 0 ? 1 : -a.scale, a.events, kinds, true, a.signed_by_zero};
+  const uint64_t infinity_sign =
+      a.infinity_sign == Extended::kPlus ? Extended::kPlus : a.infinity_sign ^ Extended::kMinus;
+  return {a.id,  a.id == 0 ? 1 : -a.scale,       a.events,
+          kinds, a.zero_sign ^ Extended::kMinus, infinity_sign};
 }
 
 Extended operator-(const Extended& a, const Extended& b) { return a + -b; }
@@ -202,8 +270,8 @@ Extended operator*(const Extended& a, const Extended& b) {
   Extended product = ProductValue(a, b);
   product.events = UnionOf(a.events, b.events);
   product.kinds = ProductKinds(a, b);
-  product.minus_zero = !IsSquare(a, b) && !(IsPlusZero(a) && IsPlusZero(b));
-  product.signed_by_zero = a.signed_by_zero || b.signed_by_zero;
+  product.zero_sign = ZeroSignOfProduct(a, b);
+  product.infinity_sign = InfinitySignOfProduct(a, b);
   return WithEventWhereUndefined(product);
 }
 
@@ -211,9 +279,8 @@ Extended operator/(const Extended& a, const Extended& b) {
   EventTable& table = ExtendedScope::Current();
   Extended quotient = QuotientValue(a, b);
   quotient.events = a.events;
-  quotient.minus_zero = !(IsPlusZero(a) && IsPlusZero(b));
-  quotient.signed_by_zero =
-      a.signed_by_zero || b.signed_by_zero || ((b.kinds & kZeroKind) != 0 && !IsPlusZero(b));
+  quotient.zero_sign = HasKnownSign(b) ? a.zero_sign ^ SignId(b) : SignId(a) ^ SignId(b);
+  quotient.infinity_sign = InfinitySignOfQuotient(a, b);
   Kinds divisor = b.kinds;
   if (b.events != 0) {
     const uint64_t token = Token(b);

@@ -46,12 +46,16 @@ struct Extended {
   double scale = 1;    ///< the value is that of `id` times this, which is not 0
   int32_t events = 0;  ///< a set of EventTable; 0: none
   Kinds kinds = kZeroKind;
-  /// Where it is zero, it may be -0. Exact reals have one zero; 1 / -0 is another infinity than
-  /// 1 / 0.
-  bool minus_zero = true;
-  /// It may be an infinity whose sign is that of a zero. What a function makes of it depends on how
-  /// that zero was computed (ExtendedScope::maker).
-  bool signed_by_zero = false;
+  /// Identifies the sign that it has where it is zero: exact reals have one zero, but 1 / -0 is
+  /// another infinity than 1 / 0. Signs are bits, and ids of signs add like these (^).
+  uint64_t zero_sign = kSignOfId;
+  /// Not kPlus: it may be an infinity that has the sign of a zero, which this identifies.
+  uint64_t infinity_sign = kPlus;
+
+  static constexpr uint64_t kPlus = 0;
+  static constexpr uint64_t kMinus = 0x9e3779b97f4a7c15;
+  /// The sign depends on `id` alone. A default zero is a sum of nothing yet.
+  static constexpr uint64_t kSignOfId = 1;
 
   bool IsFinite() const { return events == 0 && (kinds & kNonFiniteKinds) == 0; }
   /// No input makes it a finite number.
@@ -72,7 +76,7 @@ class EventTable {
   /// Whenever an event of `part` occurs, one of `whole` does.
   bool Covers(int32_t whole, int32_t part);
 
-  /// A function read an element that is signed_by_zero.
+  /// A function read an infinity that has the sign of a zero.
   void NoteSignOfZero() { reads_sign_of_zero_ = true; }
   bool reads_sign_of_zero() const { return reads_sign_of_zero_; }
 
@@ -110,26 +114,15 @@ class EventTable {
 /// The table of this thread's elements while the scope lives. Scopes nest.
 class ExtendedScope {
  public:
-  /// `maker` identifies the node that is evaluated, by operator and operands alone.
-  explicit ExtendedScope(EventTable& table, uint64_t maker = 0)
-      : previous_(current_), previous_maker_(maker_) {
-    current_ = &table;
-    maker_ = maker;
-  }
-  ~ExtendedScope() {
-    current_ = previous_;
-    maker_ = previous_maker_;
-  }
+  explicit ExtendedScope(EventTable& table) : previous_(current_) { current_ = &table; }
+  ~ExtendedScope() { current_ = previous_; }
   ExtendedScope(const ExtendedScope&) = delete;
   ExtendedScope& operator=(const ExtendedScope&) = delete;
   static EventTable& Current() { return *current_; }
-  static uint64_t Maker() { return maker_; }
 
  private:
   EventTable* previous_;
-  uint64_t previous_maker_;
   static inline thread_local EventTable* current_ = nullptr;
-  static inline thread_local uint64_t maker_ = 0;
 };
 
 /// Mixes words into an id that is never 0.
@@ -140,8 +133,12 @@ Extended ExtendedLiteral(double exact);
 uint64_t ScaledId(const Extended& a);
 /// An integer; numbers beyond 2^53 are distinguished, too.
 Extended ExtendedInteger(int64_t value);
-/// Identity of a value with all that is known of it.
+/// Identity of a value with all that is known of it but the signs of zeros.
 uint64_t Token(const Extended& a);
+/// Identifies the sign of the element, whether it is zero, another number or an infinity.
+uint64_t SignId(const Extended& a);
+/// Identifies the sign of one of two elements.
+uint64_t SignOfEither(uint64_t a, uint64_t b);
 /// `value`, whose kinds may be finite and others: an event of its own reports the two cases apart.
 Extended WithEventWhereUndefined(Extended value);
 

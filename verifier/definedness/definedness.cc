@@ -15,7 +15,7 @@ namespace {
 /// for the same reason.
 bool AreInterchangeable(const Extended& a, const Extended& b) {
   if (a.IsFinite() && b.IsFinite()) return true;
-  if (a.signed_by_zero || b.signed_by_zero) return false;
+  if (a.infinity_sign != b.infinity_sign) return false;
   if (a.events == 0 && b.events == 0 && a.kinds == b.kinds)
     return (a.kinds & (a.kinds - 1)) == 0;  // one class
   return Token(a) == Token(b);

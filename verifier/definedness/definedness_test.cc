@@ -195,9 +195,40 @@ TEST(Definedness, ZerosHaveASign) {
     EXPECT_FALSE(Accepts(OfInverse(kThreeMinusTwo, function), negative));
   }
   // An infinity of either sign is no number.
-  const std::string none = "%11 = Identity(%10)\n";
+  const std::string none = "%11 = Neg(%10)\n";
   EXPECT_TRUE(
       Accepts(OfInverse(kNegative, none), OfInverse(kDifference, none), DefinednessCheck::kBoth));
+}
+
+TEST(Definedness, SignsOfZerosBelongToElements) {
+  const std::string tanh = "%11 = Tanh(%10)\n";
+  const Graph whole = OfInverse("%9 = Neg(%0)\n", tanh);
+  // The same elements by parts, in another node.
+  const Graph parts =
+      OfInverse("%9 = Neg(%0)\n",
+                "%12 = Slice(%10) {axes = [0], ends = [1], starts = [0], steps = [1]}\n"
+                "%13 = Slice(%10) {axes = [0], ends = [4], starts = [1], steps = [1]}\n"
+                "%14 = Tanh(%12)\n%15 = Tanh(%13)\n"
+                "%11 = Concat(%14, %15) {axis = 0}\n");
+  EXPECT_TRUE(Accepts(whole, parts, DefinednessCheck::kBoth));
+  // -1 / x has the sign of 1 / -x.
+  const Graph outside = OfInverse("%8 = Constant() {value = f32[]{1}}\n%9 = Mul(%8, %0)\n",
+                                  "%12 = Neg(%10)\n%11 = Tanh(%12)\n");
+  EXPECT_TRUE(Accepts(whole, outside, DefinednessCheck::kBoth));
+  const Graph other = OfInverse("%8 = Constant() {value = f32[]{0}}\n%9 = Add(%8, %0)\n",
+                                "%12 = Neg(%10)\n%11 = Tanh(%12)\n");
+  EXPECT_FALSE(Accepts(whole, other));
+}
+
+TEST(Definedness, AMergedZeroHasTheSignsOfBoth) {
+  const std::string tanh = "%11 = Tanh(%10)\n";
+  const Graph square = OfInverse("%9 = Mul(%0, %0)\n", tanh);
+  // 0 - x x is never -0, so that -(0 - x x) is -0 at x = 0.
+  const Graph difference = OfInverse(
+      "%5 = Constant() {value = f32[]{0}}\n%6 = Mul(%0, %0)\n%7 = Sub(%5, %6)\n%9 = Neg(%7)\n",
+      tanh);
+  EXPECT_FALSE(Accepts(square, difference));
+  EXPECT_FALSE(Accepts(difference, square));
 }
 
 TEST(Definedness, SumsOfMagnitudesAreNoNegativeZeros) {

@@ -71,7 +71,7 @@ std::vector<Extended> ElementStates::Evaluate(const NumberedNode& node, int outp
     operands.push_back(
         {&types[k], known ? nullptr : values[k].data(), known ? integers[k].data() : nullptr});
   }
-  const ExtendedScope scope(events_, static_cast<uint64_t>(&node - numbering_.nodes.data()) + 1);
+  const ExtendedScope scope(events_);
   const Arithmetic<Extended> arithmetic;
   const Reader<Extended> reader(arithmetic, operands);
   std::vector<Extended> result(static_cast<size_t>(box.Volume()));
@@ -107,7 +107,9 @@ Extended ElementStates::Leaf(int32_t number, int64_t flat) const {
   const bool is_bool = numbering_.TypeOf(number).dtype == DType::kBool;
   Extended leaf{ExtendedId("leaf", words), 1, 0,
                 is_bool ? kNotNegativeKinds : KindsOf(Of(number).sign)};
-  leaf.minus_zero = !IsSumOfMagnitudes(*numbering_.NodeOf(number).node, Of(number).sign);
+  const bool plus = IsIntegral(numbering_.TypeOf(number).dtype) || is_bool ||
+                    IsSumOfMagnitudes(*numbering_.NodeOf(number).node, Of(number).sign);
+  leaf.zero_sign = plus ? Extended::kPlus : leaf.id;
   return leaf;
 }
 

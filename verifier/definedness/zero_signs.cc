@@ -31,7 +31,9 @@ class ZeroSearch {
   explicit ZeroSearch(const Numbering& numbering) : numbering_(numbering) {
     for (const NumberedNode& node : numbering.nodes) {
       signs_.push_back(SignOf(node));
-      plus_zero_.push_back(IsPlusZero(node, signs_.back()));
+      plus_zero_.push_back(true);
+    }
+    while (Refine()) {
     }
   }
 
@@ -62,10 +64,28 @@ class ZeroSearch {
     return SignOfNode(*node.node, node.input_types, signs, one, kSignsOfWeights);
   }
 
+  /// A value is what is computed for any number that it is merged with. False: nothing is new.
+  bool Refine() {
+    bool changed = false;
+    const auto refute = [&](size_t k) {
+      changed = changed || plus_zero_[k];
+      plus_zero_[k] = false;
+    };
+    for (size_t k = 0; k < numbering_.nodes.size(); ++k)
+      if (!IsPlusZero(numbering_.nodes[k], signs_[k])) refute(k);
+    for (const Claim& claim : numbering_.claims) {
+      if (!claim.output.empty()) continue;
+      if (!plus_zero_[NodeNumber(claim.member)]) refute(NodeNumber(claim.representative));
+      if (!plus_zero_[NodeNumber(claim.representative)]) refute(NodeNumber(claim.member));
+    }
+    return changed;
+  }
+
   /// A zero of the node's value is +0.
   bool IsPlusZero(const NumberedNode& node, Sign sign) const {
     constexpr std::array<std::string_view, 6> kSums = {
         "Abs", "ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare"};
+    if (IsIntegral(node.node->outputs[0].dtype)) return true;
     const std::string_view op = node.node->op->name;
     if (sign == Sign::kUnknown) return false;
     if (sign == Sign::kPositive || IsAmong(kSums, op)) return true;
