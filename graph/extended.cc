@@ -221,8 +221,8 @@ uint64_t SignId(const Extended& a) {
   const uint64_t outer = a.scale < 0 ? Extended::kMinus : Extended::kPlus;
   const uint64_t infinity =
       a.infinity_sign == Extended::kPlus ? Extended::kPlus : a.infinity_sign ^ outer;
-  const std::array<uint64_t, 3> words = {a.id, a.zero_sign ^ outer, infinity};
-  return ExtendedId("sign", words) ^ outer;
+  const uint64_t zero_and_infinity = Mixed((a.zero_sign ^ outer) + 0xda942042e4dd58b5 * infinity);
+  return Mixed(a.id ^ zero_and_infinity) ^ outer;
 }
 
 uint64_t SignOfEither(uint64_t a, uint64_t b) {

@@ -204,12 +204,11 @@ TEST(Definedness, SignsOfZerosBelongToElements) {
   const std::string tanh = "%11 = Tanh(%10)\n";
   const Graph whole = OfInverse("%9 = Neg(%0)\n", tanh);
   // The same elements by parts, in another node.
-  const Graph parts =
-      OfInverse("%9 = Neg(%0)\n",
-                "%12 = Slice(%10) {axes = [0], ends = [1], starts = [0], steps = [1]}\n"
-                "%13 = Slice(%10) {axes = [0], ends = [4], starts = [1], steps = [1]}\n"
-                "%14 = Tanh(%12)\n%15 = Tanh(%13)\n"
-                "%11 = Concat(%14, %15) {axis = 0}\n");
+  const Graph parts = OfInverse("%9 = Neg(%0)\n",
+                                "%12 = Slice(%10) {starts = [0], ends = [1], steps = [1]}\n"
+                                "%13 = Slice(%10) {starts = [1], ends = [4], steps = [1]}\n"
+                                "%14 = Tanh(%12)\n%15 = Tanh(%13)\n"
+                                "%11 = Concat(%14, %15) {axis = 0}\n");
   EXPECT_TRUE(Accepts(whole, parts, DefinednessCheck::kBoth));
   // -1 / x has the sign of 1 / -x.
   const Graph outside = OfInverse("%8 = Constant() {value = f32[]{1}}\n%9 = Mul(%8, %0)\n",
