@@ -118,27 +118,17 @@ uint64_t ZeroSignOfProduct(const Extended& a, const Extended& b) {
   return SignId(a) ^ SignId(b);
 }
 
+/// The sign of an infinity is the formal value's, zeros being +0, but for ids that add to it. A
+/// finite factor has the sign of its formal value.
 uint64_t InfinitySignOfProduct(const Extended& a, const Extended& b) {
-  if (a.infinity_sign == Extended::kPlus && b.infinity_sign == Extended::kPlus)
-    return Extended::kPlus;
-  if (b.infinity_sign == Extended::kPlus) return a.infinity_sign ^ SignId(b);
-  if (a.infinity_sign == Extended::kPlus) return b.infinity_sign ^ SignId(a);
-  return SignId(a) ^ SignId(b);
-}
-
-/// The divisor's zeros have the signs of no other numbers that it may be: those of the formal
-/// quotient.
-bool DividesFormally(const Extended& b) {
-  if (IsNeverZero(b)) return true;
-  const uint64_t sign = SignId(b);
-  return sign == Extended::kPlus || (sign == Extended::kMinus && b.id != 0);
+  const bool square = a.id == b.id && a.infinity_sign == b.infinity_sign;
+  return square ? Extended::kPlus : SignOfEither(a.infinity_sign, b.infinity_sign);
 }
 
 uint64_t InfinitySignOfQuotient(const Extended& a, const Extended& b) {
-  const uint64_t of_a =
-      a.infinity_sign == Extended::kPlus ? Extended::kPlus : a.infinity_sign ^ SignId(b);
-  if (DividesFormally(b)) return of_a;
-  return SignOfEither(of_a, SignId(a) ^ SignId(b));
+  if (IsNeverZero(b)) return a.infinity_sign;
+  const uint64_t zero = b.zero_sign ^ (b.scale < 0 ? Extended::kMinus : Extended::kPlus);
+  return SignOfEither(a.infinity_sign, zero);
 }
 
 /// The formal value of a product, without events and classes.
@@ -158,8 +148,13 @@ Extended QuotientValue(const Extended& a, const Extended& b) {
   const double scale = a.scale / b.scale;
   const bool exact = b.id != 0 && IsExact(scale, std::fma(scale, b.scale, -a.scale));
   if (exact && IsNumber(b)) return Rescaled(a, scale);
-  const std::array<uint64_t, 2> words = {exact ? a.id : ScaledId(a), exact ? b.id : ScaledId(b)};
-  return {ExtendedId(exact ? "/" : "inexact /", words), exact ? scale : 1};
+  // x / y is x times 1 / y.
+  const uint64_t divisor = exact ? b.id : ScaledId(b);
+  const Extended inverse{ExtendedId(exact ? "/" : "inexact /", {&divisor, 1})};
+  if (exact && IsNumber(a)) return Rescaled(inverse, scale);
+  const uint64_t x = exact ? a.id : ScaledId(a);
+  const std::array<uint64_t, 2> words = {std::min(x, inverse.id), std::max(x, inverse.id)};
+  return {ExtendedId(exact ? "*" : "inexact *", words), exact ? scale : 1};
 }
 
 Kinds ProductKinds(const Extended& a, const Extended& b) {
@@ -219,9 +214,8 @@ uint64_t SignId(const Extended& a) {
   if (a.events == 0 && (a.kinds & kAbove) == 0 && (!zero || a.zero_sign == Extended::kMinus))
     return Extended::kMinus;
   const uint64_t outer = a.scale < 0 ? Extended::kMinus : Extended::kPlus;
-  const uint64_t infinity =
-      a.infinity_sign == Extended::kPlus ? Extended::kPlus : a.infinity_sign ^ outer;
-  const uint64_t zero_and_infinity = Mixed((a.zero_sign ^ outer) + 0xda942042e4dd58b5 * infinity);
+  const uint64_t zero_and_infinity =
+      Mixed((a.zero_sign ^ outer) + 0xda942042e4dd58b5 * a.infinity_sign);
   return Mixed(a.id ^ zero_and_infinity) ^ outer;
 }
 
@@ -258,10 +252,8 @@ Extended operator-(const Extended& a) {
   if ((a.kinds & kPositiveKind) != 0) kinds |= kNegativeKind;
   if ((a.kinds & kMinusInfinityKind) != 0) kinds |= kPlusInfinityKind;
   if ((a.kinds & kPlusInfinityKind) != 0) kinds |= kMinusInfinityKind;
-  const uint64_t infinity_sign =
-      a.infinity_sign == Extended::kPlus ? Extended::kPlus : a.infinity_sign ^ Extended::kMinus;
   return {a.id,  a.id == 0 ? 1 : -a.scale,       a.events,
-          kinds, a.zero_sign ^ Extended::kMinus, infinity_sign};
+          kinds, a.zero_sign ^ Extended::kMinus, a.infinity_sign};
 }
 
 Extended operator-(const Extended& a, const Extended& b) { return a + -b; }

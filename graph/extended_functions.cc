@@ -240,7 +240,8 @@ uint64_t ZeroSignOfCall(const AbstractFunction& of, const ScalarFunction& f, Arg
 /// A zero argument gives an infinity of its sign.
 uint64_t InfinitySignOfCall(std::string_view name, Arguments x) {
   const bool inverts = (name == "Pow" || name == "Rsqrt") && (x[0].kinds & kZeroKind) != 0;
-  return inverts ? SignId(x[0]) : Extended::kPlus;
+  if (!inverts) return Extended::kPlus;
+  return x[0].zero_sign ^ (x[0].scale < 0 ? Extended::kMinus : Extended::kPlus);
 }
 
 /// An element whose formal value is that of both.

@@ -230,6 +230,13 @@ TEST(Definedness, AMergedZeroHasTheSignsOfBoth) {
   EXPECT_FALSE(Accepts(difference, square));
 }
 
+TEST(Definedness, QuotientsAreProductsByInverses) {
+  const std::string tanh = "%11 = Tanh(%12)\n";
+  const Graph quotient = OfInverse("%9 = Sin(%0)\n", "%12 = Div(%0, %9)\n" + tanh);
+  const Graph product = OfInverse("%9 = Sin(%0)\n", "%12 = Mul(%10, %0)\n" + tanh);
+  EXPECT_TRUE(Accepts(quotient, product, DefinednessCheck::kBoth));
+}
+
 TEST(Definedness, SumsOfMagnitudesAreNoNegativeZeros) {
   const std::string tanh = "%11 = Tanh(%10)\n";
   const Graph square = OfInverse("%9 = Mul(%0, %0)\n", tanh);

@@ -85,14 +85,15 @@ class ZeroSearch {
   bool IsPlusZero(const NumberedNode& node, Sign sign) const {
     constexpr std::array<std::string_view, 6> kSums = {
         "Abs", "ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare"};
-    if (IsIntegral(node.node->outputs[0].dtype)) return true;
     const std::string_view op = node.node->op->name;
-    if (sign == Sign::kUnknown) return false;
-    if (sign == Sign::kPositive || IsAmong(kSums, op)) return true;
+    if (IsIntegral(node.node->outputs[0].dtype) || IsSumOfProducts(*node.node)) return true;
+    const bool sum = IsAmong(kSums, op);
+    if (sign == Sign::kPositive || (sum && sign != Sign::kUnknown)) return true;
     const auto of = [&](size_t k) { return plus_zero_[NodeNumber(node.inputs[k])]; };
-    if (op == "Mul") return node.inputs[0] == node.inputs[1] || (of(0) && of(1));
+    if (op == "Mul" && node.inputs[0] == node.inputs[1]) return true;
+    if (op == "Mul") return sign != Sign::kUnknown && of(0) && of(1);
     if (op == "Add") return of(0) || of(1);
-    return (op == "Sqrt" || node.node->op->is_view || SelectsElements(*node.node->op)) &&
+    return (sum || op == "Sqrt" || node.node->op->is_view || SelectsElements(*node.node->op)) &&
            !node.inputs.empty() && of(0);
   }
 
@@ -147,6 +148,10 @@ class ZeroSearch {
 };
 
 }  // namespace
+
+bool IsSumOfProducts(const Node& node) {
+  return node.op->name == "MatMul" || (node.op->name == "Conv" && node.inputs.size() == 2);
+}
 
 std::set<Origin> MergesOfZeros(const Numbering& numbering) { return ZeroSearch(numbering).Run(); }
 

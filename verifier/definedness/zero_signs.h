@@ -13,6 +13,9 @@ namespace mendel {
 /// justify these merges.
 std::set<Origin> MergesOfZeros(const Numbering& numbering);
 
+/// A matrix product or a convolution without bias: it begins at +0, so that it is never -0.
+bool IsSumOfProducts(const Node& node);
+
 /// There is such a divisor in one of the programs.
 bool ReadsSignsOfZeros(const Numbering& numbering);
 
