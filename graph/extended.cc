@@ -93,6 +93,44 @@ Extended Rescaled(const Extended& a, double scale) {
   return {a.id, a.id == 0 ? 1 : scale, a.events, a.kinds};
 }
 
+bool IsNeverZero(const Extended& a) { return a.events == 0 && (a.kinds & kZeroKind) == 0; }
+
+/// The sign of a finite number that is never zero is known.
+bool HasKnownSign(const Extended& a) {
+  return a.IsFinite() && (a.kinds == kPositiveKind || a.kinds == kNegativeKind);
+}
+
+/// Numbers that cancel leave +0, so a sum is -0 where both terms are.
+uint64_t ZeroSignOfSum(const Extended& a, const Extended& b) {
+  const auto is_neutral = [](const Extended& x) {
+    return x.id == 0 && (x.zero_sign == Extended::kSignOfId || x.zero_sign == Extended::kMinus);
+  };
+  if (is_neutral(a)) return b.zero_sign;
+  if (is_neutral(b)) return a.zero_sign;
+  if (IsNeverZero(a) || IsNeverZero(b)) return Extended::kPlus;
+  if (a.zero_sign == Extended::kPlus || b.zero_sign == Extended::kPlus) return Extended::kPlus;
+  return a.zero_sign == b.zero_sign ? a.zero_sign : a.zero_sign + b.zero_sign;
+}
+
+uint64_t ZeroSignOfProduct(const Extended& a, const Extended& b) {
+  if (HasKnownSign(a)) return b.zero_sign ^ SignId(a);
+  if (HasKnownSign(b)) return a.zero_sign ^ SignId(b);
+  return SignId(a) ^ SignId(b);
+}
+
+/// The sign of an infinity is the formal value's, zeros being +0, but for ids that add to it. A
+/// finite factor has the sign of its formal value.
+uint64_t InfinitySignOfProduct(const Extended& a, const Extended& b) {
+  const bool square = a.id == b.id && a.infinity_sign == b.infinity_sign;
+  return square ? Extended::kPlus : SignOfEither(a.infinity_sign, b.infinity_sign);
+}
+
+uint64_t InfinitySignOfQuotient(const Extended& a, const Extended& b) {
+  if (IsNeverZero(b)) return a.infinity_sign;
+  const uint64_t zero = b.zero_sign ^ (b.scale < 0 ? Extended::kMinus : Extended::kPlus);
+  return SignOfEither(a.infinity_sign, zero);
+}
+
 /// The formal value of a product, without events and classes.
 Extended ProductValue(const Extended& a, const Extended& b) {
   if (a.id == 0 || b.id == 0) return {};
@@ -110,8 +148,13 @@ Extended QuotientValue(const Extended& a, const Extended& b) {
   const double scale = a.scale / b.scale;
   const bool exact = b.id != 0 && IsExact(scale, std::fma(scale, b.scale, -a.scale));
   if (exact && IsNumber(b)) return Rescaled(a, scale);
-  const std::array<uint64_t, 2> words = {exact ? a.id : ScaledId(a), exact ? b.id : ScaledId(b)};
-  return {ExtendedId(exact ? "/" : "inexact /", words), exact ? scale : 1};
+  // x / y is x times 1 / y.
+  const uint64_t divisor = exact ? b.id : ScaledId(b);
+  const Extended inverse{ExtendedId(exact ? "/" : "inexact /", {&divisor, 1})};
+  if (exact && IsNumber(a)) return Rescaled(inverse, scale);
+  const uint64_t x = exact ? a.id : ScaledId(a);
+  const std::array<uint64_t, 2> words = {std::min(x, inverse.id), std::max(x, inverse.id)};
+  return {ExtendedId(exact ? "*" : "inexact *", words), exact ? scale : 1};
 }
 
 Kinds ProductKinds(const Extended& a, const Extended& b) {
@@ -137,7 +180,7 @@ uint64_t ExtendedId(std::string_view name, std::span<const uint64_t> words) {
 }
 
 Extended ExtendedLiteral(double exact) {
-  if (exact == 0) return {};
+  if (exact == 0) return {.zero_sign = std::signbit(exact) ? Extended::kMinus : Extended::kPlus};
   const uint64_t bits = std::bit_cast<uint64_t>(exact);
   if (!std::isfinite(exact)) return {ExtendedId("nonfinite", {&bits, 1}), 1, 0, KindOf(exact)};
   return {kOne, exact, 0, KindOf(exact)};
@@ -161,6 +204,28 @@ uint64_t Token(const Extended& a) {
   return ExtendedId("value", words);
 }
 
+uint64_t SignId(const Extended& a) {
+  constexpr Kinds kBelow = kNegativeKind | kMinusInfinityKind | kNaNKind;
+  constexpr Kinds kAbove = kPositiveKind | kPlusInfinityKind | kNaNKind;
+  if (a.id == 0 && a.events == 0) return a.zero_sign;
+  const bool zero = a.events != 0 || (a.kinds & kZeroKind) != 0;
+  if (a.events == 0 && (a.kinds & kBelow) == 0 && (!zero || a.zero_sign == Extended::kPlus))
+    return Extended::kPlus;
+  if (a.events == 0 && (a.kinds & kAbove) == 0 && (!zero || a.zero_sign == Extended::kMinus))
+    return Extended::kMinus;
+  const uint64_t outer = a.scale < 0 ? Extended::kMinus : Extended::kPlus;
+  const uint64_t zero_and_infinity =
+      Mixed((a.zero_sign ^ outer) + 0xda942042e4dd58b5 * a.infinity_sign);
+  return Mixed(a.id ^ zero_and_infinity) ^ outer;
+}
+
+uint64_t SignOfEither(uint64_t a, uint64_t b) {
+  if (a == b || b == Extended::kPlus) return a;
+  if (a == Extended::kPlus) return b;
+  const std::array<uint64_t, 2> words = {std::min(a, b), std::max(a, b)};
+  return ExtendedId("one of the signs", words);
+}
+
 Extended WithEventWhereUndefined(Extended value) {
   if ((value.kinds & kFiniteKinds) == 0 || (value.kinds & kNonFiniteKinds) == 0) return value;
   const uint64_t token = Token(value);
@@ -176,6 +241,8 @@ Extended operator+(const Extended& a, const Extended& b) {
   if (b.id == 0) sum = a;
   sum.events = UnionOf(a.events, b.events);
   sum.kinds = TableOf<&SumOfClasses>()[a.kinds][b.kinds];
+  sum.zero_sign = ZeroSignOfSum(a, b);
+  sum.infinity_sign = SignOfEither(a.infinity_sign, b.infinity_sign);
   return WithEventWhereUndefined(sum);
 }
 
@@ -185,7 +252,8 @@ Extended operator-(const Extended& a) {
   if ((a.kinds & kPositiveKind) != 0) kinds |= kNegativeKind;
   if ((a.kinds & kMinusInfinityKind) != 0) kinds |= kPlusInfinityKind;
   if ((a.kinds & kPlusInfinityKind) != 0) kinds |= kMinusInfinityKind;
-  return {a.id, a.id == 0 ? 1 : -a.scale, a.events, kinds};
+  return {a.id,  a.id == 0 ? 1 : -a.scale,       a.events,
+          kinds, a.zero_sign ^ Extended::kMinus, a.infinity_sign};
 }
 
 Extended operator-(const Extended& a, const Extended& b) { return a + -b; }
@@ -194,6 +262,8 @@ Extended operator*(const Extended& a, const Extended& b) {
   Extended product = ProductValue(a, b);
   product.events = UnionOf(a.events, b.events);
   product.kinds = ProductKinds(a, b);
+  product.zero_sign = ZeroSignOfProduct(a, b);
+  product.infinity_sign = InfinitySignOfProduct(a, b);
   return WithEventWhereUndefined(product);
 }
 
@@ -201,6 +271,8 @@ Extended operator/(const Extended& a, const Extended& b) {
   EventTable& table = ExtendedScope::Current();
   Extended quotient = QuotientValue(a, b);
   quotient.events = a.events;
+  quotient.zero_sign = HasKnownSign(b) ? a.zero_sign ^ SignId(b) : SignId(a) ^ SignId(b);
+  quotient.infinity_sign = InfinitySignOfQuotient(a, b);
   Kinds divisor = b.kinds;
   if (b.events != 0) {
     const uint64_t token = Token(b);

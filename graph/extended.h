@@ -9,6 +9,7 @@
 #ifndef MENDEL_GRAPH_EXTENDED_H_
 #define MENDEL_GRAPH_EXTENDED_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -45,6 +46,16 @@ struct Extended {
   double scale = 1;    ///< the value is that of `id` times this, which is not 0
   int32_t events = 0;  ///< a set of EventTable; 0: none
   Kinds kinds = kZeroKind;
+  /// Identifies the sign that it has where it is zero: exact reals have one zero, but 1 / -0 is
+  /// another infinity than 1 / 0. Signs are bits, and ids of signs add like these (^).
+  uint64_t zero_sign = kSignOfId;
+  /// Not kPlus: it may be an infinity that has the sign of a zero, which this identifies.
+  uint64_t infinity_sign = kPlus;
+
+  static constexpr uint64_t kPlus = 0;
+  static constexpr uint64_t kMinus = 0x9e3779b97f4a7c15;
+  /// The sign depends on `id` alone. A default zero is a sum of nothing yet.
+  static constexpr uint64_t kSignOfId = 1;
 
   bool IsFinite() const { return events == 0 && (kinds & kNonFiniteKinds) == 0; }
   /// No input makes it a finite number.
@@ -64,6 +75,10 @@ class EventTable {
   int32_t Guarded(int32_t set, uint64_t condition, bool holds);
   /// Whenever an event of `part` occurs, one of `whole` does.
   bool Covers(int32_t whole, int32_t part);
+
+  /// A function read an infinity that has the sign of a zero.
+  void NoteSignOfZero() { reads_sign_of_zero_ = true; }
+  bool reads_sign_of_zero() const { return reads_sign_of_zero_; }
 
   /// The value `id` is zero exactly where `same` is.
   void SetZeroAlias(uint64_t id, uint64_t same);
@@ -93,6 +108,7 @@ class EventTable {
   std::map<std::pair<int32_t, int32_t>, bool> covers_;
   std::unordered_map<uint64_t, uint64_t> zero_aliases_;
   size_t entries_ = 0;
+  std::atomic<bool> reads_sign_of_zero_ = false;
 };
 
 /// The table of this thread's elements while the scope lives. Scopes nest.
@@ -117,8 +133,12 @@ Extended ExtendedLiteral(double exact);
 uint64_t ScaledId(const Extended& a);
 /// An integer; numbers beyond 2^53 are distinguished, too.
 Extended ExtendedInteger(int64_t value);
-/// Identity of a value with all that is known of it.
+/// Identity of a value with all that is known of it but the signs of zeros.
 uint64_t Token(const Extended& a);
+/// Identifies the sign of the element, whether it is zero, another number or an infinity.
+uint64_t SignId(const Extended& a);
+/// Identifies the sign of one of two elements.
+uint64_t SignOfEither(uint64_t a, uint64_t b);
 /// `value`, whose kinds may be finite and others: an event of its own reports the two cases apart.
 Extended WithEventWhereUndefined(Extended value);
 

@@ -205,6 +205,58 @@ bool AreFinite(CallParameters parameters) {
                      [](double v) { return std::isfinite(v); });
 }
 
+/// f(x) is not -0 anywhere.
+bool IsNeverMinusZero(const AbstractFunction& of, std::string_view name) {
+  if (of.range == kPositiveKind || name == "Abs") return true;
+  return false;
+}
+
+/// Identifies the signs of the arguments, in any order where the function is symmetric.
+uint64_t SignsOf(bool symmetric, Arguments x, uint64_t (*sign)(const Extended&)) {
+  uint64_t signs = 0;
+  for (size_t k = 0; k < x.size(); ++k) {
+    const std::array<uint64_t, 3> words = {symmetric ? 0 : k, Token(x[k]), sign(x[k])};
+    signs += ExtendedId("sign of argument", words);
+  }
+  return signs;
+}
+
+uint64_t InfinitySign(const Extended& a) { return a.infinity_sign; }
+
+/// A result of which no more is known than that equal arguments give equal ones.
+Extended UnknownResult(std::string_view event, uint64_t id, const ScalarFunction& f, Arguments x) {
+  const std::array<uint64_t, 2> words = {id, SignsOf(f.symmetric, x, &SignId)};
+  return {id, 1, EventOf(event, id), kFiniteKinds, ExtendedId("sign of zero", words)};
+}
+
+uint64_t ZeroSignOfCall(const AbstractFunction& of, const ScalarFunction& f, Arguments x,
+                        uint64_t id) {
+  if (IsNeverMinusZero(of, f.name)) return Extended::kPlus;
+  if (f.name == "Sqrt") return x[0].zero_sign;
+  const std::array<uint64_t, 2> words = {id, SignsOf(f.symmetric, x, &SignId)};
+  return ExtendedId("sign of zero", words);
+}
+
+/// A zero argument gives an infinity of its sign.
+uint64_t InfinitySignOfCall(std::string_view name, Arguments x) {
+  const bool inverts = (name == "Pow" || name == "Rsqrt") && (x[0].kinds & kZeroKind) != 0;
+  if (!inverts) return Extended::kPlus;
+  return x[0].zero_sign ^ (x[0].scale < 0 ? Extended::kMinus : Extended::kPlus);
+}
+
+/// An element whose formal value is that of both.
+Extended WithSignOfEither(Extended a, const Extended& b, uint64_t choice) {
+  if (a.zero_sign != b.zero_sign) {
+    const std::array<uint64_t, 3> words = {choice, a.zero_sign, b.zero_sign};
+    a.zero_sign = ExtendedId("sign of choice", words);
+  }
+  if (a.infinity_sign != b.infinity_sign) {
+    const std::array<uint64_t, 3> words = {choice, a.infinity_sign, b.infinity_sign};
+    a.infinity_sign = ExtendedId("sign of choice", words);
+  }
+  return a;
+}
+
 /// The first argument is negative for every input, where the function is not defined.
 bool IsOutside(const AbstractFunction& of, const Extended& x) {
   const bool below =
@@ -246,23 +298,35 @@ Extended Arithmetic<Extended>::Call(const ScalarFunction& f, std::span<const Ext
                   [&](const Extended& v) {
                     return v == x[0] && v.events == x[0].events && v.kinds == x[0].kinds;
                   }) &&
-      !x.empty())
-    return x[0];
-  const uint64_t id = CallId(f.name, f.symmetric, x, parameters);
+      !x.empty()) {
+    Extended result = x[0];
+    for (const Extended& v : x) result = WithSignOfEither(result, v, 0);
+    return result;
+  }
+  uint64_t id = CallId(f.name, f.symmetric, x, parameters);
+  if (std::any_of(x.begin(), x.end(),
+                  [](const Extended& v) { return v.infinity_sign != Extended::kPlus; })) {
+    const std::array<uint64_t, 2> words = {id, SignsOf(f.symmetric, x, &InfinitySign)};
+    id = ExtendedId("by sign of zero", words);
+    ExtendedScope::Current().NoteSignOfZero();
+    return UnknownResult("of undefined", id, f, x);
+  }
   // A function may absorb an undefined argument: relu(-inf) is 0. One event represents that.
   if (std::any_of(x.begin(), x.end(), [](const Extended& v) { return v.events != 0; }))
-    return {id, 1, EventOf("of undefined", id), kFiniteKinds};
+    return UnknownResult("of undefined", id, f, x);
   const auto known = AbstractFunctions().find(f.name);
-  if (known == AbstractFunctions().end()) return {id, 1, EventOf("domain", id), kFiniteKinds};
+  if (known == AbstractFunctions().end()) return UnknownResult("domain", id, f, x);
   std::optional<AbstractFunction> of = known->second;
   if (!x.empty() && f.name != "Clip" && !AreFinite(parameters))
-    return {id, 1, EventOf("domain", id), kFiniteKinds};
+    return UnknownResult("domain", id, f, x);
   if (f.name == "Pow") of = PowerOf(x[0], x[1]);
-  if (!of.has_value()) return {id, 1, EventOf("domain", id), kFiniteKinds};
+  if (!of.has_value()) return UnknownResult("domain", id, f, x);
   Extended result{id, 1, 0, KindsOf(f, *of, x, parameters)};
   if ((result.kinds & kFiniteKinds) != 0 && !x.empty() &&
       (x[of->argument].kinds & kFiniteKinds) != 0)
     result.events = DomainEvents(*of, x[of->argument], id);
+  result.zero_sign = ZeroSignOfCall(*of, f, x, id);
+  result.infinity_sign = InfinitySignOfCall(f.name, x);
   if (f.name == "Sqrt") ExtendedScope::Current().SetZeroAlias(id, x[0].id);
   return WithEventWhereUndefined(result);
 }
@@ -271,10 +335,16 @@ Extended Arithmetic<Extended>::Select(const Extended& condition, const Extended&
                                       const Extended& no) const {
   if (condition.kinds == kPositiveKind && condition.events == 0) return yes;
   if (condition.kinds == kZeroKind && condition.events == 0) return no;
-  if (Token(yes) == Token(no) && condition.events == 0) return yes;
+  if (Token(yes) == Token(no) && condition.events == 0)
+    return WithSignOfEither(yes, no, Token(condition));
   const std::array<uint64_t, 3> words = {Token(condition), Token(yes), Token(no)};
   const uint64_t id = ExtendedId("Where", words);
-  if (condition.events != 0) return {id, 1, EventOf("of undefined", id), kFiniteKinds};
+  Extended result = WithSignOfEither(yes, no, Token(condition));
+  result = {id, 1, 0, kFiniteKinds, result.zero_sign, result.infinity_sign};
+  if (condition.events != 0) {
+    result.events = EventOf("of undefined", id);
+    return result;
+  }
   EventTable& table = ExtendedScope::Current();
   const auto side = [&](const Extended& value, bool holds) {
     int32_t events = value.events;
@@ -282,9 +352,11 @@ Extended Arithmetic<Extended>::Select(const Extended& condition, const Extended&
     if (value.IsNeverFinite()) events = EventOf("never finite", Token(value));
     return table.Guarded(events, words[0], holds);
   };
-  const Kinds kinds = static_cast<Kinds>((yes.kinds | no.kinds) & kFiniteKinds);
-  if (kinds == 0) return {id, 1, 0, static_cast<Kinds>(yes.kinds | no.kinds)};
-  return {id, 1, table.Union(side(yes, true), side(no, false)), kinds};
+  result.kinds = yes.kinds | no.kinds;
+  if (result.IsNeverFinite()) return result;
+  result.kinds &= kFiniteKinds;
+  result.events = table.Union(side(yes, true), side(no, false));
+  return result;
 }
 
 }  // namespace mendel

@@ -166,6 +166,8 @@ class Assembler {
       if (std::isnan(known)) ++covered_;
       known = value;
       const double ulps = UlpDistance(stored_.dtype(), stored, value, magnitude);
+      if (stored == 0 && value == 0 && std::signbit(stored) != std::signbit(value))
+        return Fail(element, "is a zero of the other sign", stored, value);
       if (candidate.moved && ulps != 0) return Fail(element, "is another weight", stored, value);
       if (RoundTo(stored_.dtype(), value) != stored) ++report.differing;
       report.largest_ulps = std::max(report.largest_ulps, ulps);

@@ -20,7 +20,7 @@ import onnx
 import onnx.reference
 import onnxruntime
 
-from tests.attacks import definedness, identities, infinities, integers, literals, recurrences, rewrites, structures, symbolic  # noqa: F401 (registers)
+from tests.attacks import definedness, identities, infinities, integers, literals, recurrences, rewrites, structures, symbolic, zeros  # noqa: F401 (registers)
 from tests.attacks.pair import CLASSES
 
 EQUAL = ("equivalent", "equivalent-after-refit")

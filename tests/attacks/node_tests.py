@@ -1,11 +1,13 @@
-"""The node tests of the onnx package as attacks on `mendel verify`: masked, as function bodies, and of another opset.
+"""The node tests of the onnx package as attacks on `mendel verify`: masked, mutated, as function bodies, and of another opset.
 
-usage: python3 -m tests.attacks.node_tests --mendel build/release/mendel [--only SUBSTRING] [--keep DIR] [--limit 10]
+usage: python3 -m tests.attacks.node_tests --mendel build/release/mendel [--only SUBSTRING] [--kind KIND] [--keep DIR] [--limit 10]
 
 masked: against itself with one element of one float output multiplied by 0; equivalent would be wrong.
+mutated: against itself with another attribute, or with two inputs exchanged, where the reference evaluator sees the difference;
+equivalent would be wrong.
 body: an operator against its function body, the package's own twin.
 converted: against what onnx.version_converter makes of it for opset 21.
-For the first two a test of a later opset, which is not imported, is lowered to 21 where that is the same model.
+But for the conversion, a test of a later opset, which is not imported, is lowered to 21 where that is the same model.
 The last two are equal unless the reference evaluator sees them differ, on inputs like the test's own or on Mendel's witness; the
 verdicts different and partial would be wrong. Inputs that an import needs as constants are bound to the test's own values.
 Exit code 1: some verdict was wrong. Needs onnx (scripts/soak).
@@ -122,6 +124,69 @@ def masked(rng, original, feed):
     return None, "no float output that is not 0"
 
 
+# Texts of attributes that the package's own tests do not all use.
+_TEXTS = {"approximate": ["none", "tanh"], "auto_pad": ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"], "mode": ["constant", "reflect", "edge", "wrap"],
+          "reduction": ["none", "add", "mul", "max", "min"], "direction": ["forward", "reverse"], "padding_mode": ["zeros", "border", "reflection"],
+          "coordinate_transformation_mode": ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"],
+          "nearest_mode": ["round_prefer_floor", "floor", "ceil", "round_prefer_ceil"]}
+
+
+def other_values(name, kind, value):
+    """Values of an attribute beside `value`, which is None where the schema has no default."""
+    if kind == onnx.defs.OpSchema.AttrType.INT:
+        value = value or 0
+        return [v for v in (1 - value, value + 1, value - 1) if v != value]
+    if kind == onnx.defs.OpSchema.AttrType.FLOAT:
+        value = value or 0.0
+        return [value * 1.5 + 0.25, -value - 1]
+    if kind == onnx.defs.OpSchema.AttrType.STRING:
+        value = value.decode() if isinstance(value, bytes) else value
+        return [text for text in _TEXTS.get(name, []) if text != value]
+    if kind == onnx.defs.OpSchema.AttrType.INTS and value:
+        changed = [[*value[:k], v + d, *value[k + 1:]] for k, v in enumerate(value) for d in (1, -1)]
+        return [*changed, list(reversed(value))]
+    return []
+
+
+def mutants(original, feed):
+    """Models with one other attribute, or with exchanged inputs, whose outputs differ from the original's."""
+    node = original.graph.node[0]
+    try:
+        schema = onnx.defs.get_schema(node.op_type, opset_of(original) or 1, node.domain)
+    except onnx.defs.SchemaError:
+        return
+    given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    made = []
+    for name, attribute in sorted(schema.attributes.items()):
+        default = helper.get_attribute_value(attribute.default_value) if attribute.default_value.name else None
+        for value in other_values(name, attribute.type, given.get(name, default)):
+            model = onnx.ModelProto()
+            model.CopyFrom(original)
+            kept = [a for a in node.attribute if a.name != name]
+            del model.graph.node[0].attribute[:]
+            model.graph.node[0].attribute.extend([*kept, helper.make_attribute(name, value)])
+            made.append((f"{name}={value}", model))
+    for k in range(len(node.input) - 1):
+        model = onnx.ModelProto()
+        model.CopyFrom(original)
+        exchanged = model.graph.node[0].input
+        exchanged[k], exchanged[k + 1] = exchanged[k + 1], exchanged[k]
+        made.append((f"inputs {k} and {k + 1}", model))
+    truth = evaluate(original, [feed])
+    for what, model in made:
+        try:
+            onnx.checker.check_model(model, full_check=True)
+        except Exception:
+            continue
+        run = evaluate(model, [feed])
+        if truth is None or run is None or len(run[0]) != len(truth[0]):
+            continue
+        arrays = list(zip(truth[0], run[0]))
+        if all(isinstance(v, numpy.ndarray) for p in arrays for v in p) and all(x.shape == y.shape and x.dtype == y.dtype for x, y in arrays) \
+                and not all(same(x, y) and same(y, x) for x, y in arrays):
+            yield what, model
+
+
 def opset_of(model):
     return next((o.version for o in model.opset_import if o.domain == ""), None)
 
@@ -207,7 +272,7 @@ def classify(args, kind, name, feed, model, other, rng):
         if verdict is None:
             message = re.sub(r"'[^']*'|[^ ]*\.onnx:|[\d.]+", "_", report["error"]["message"])
             return "refused", message.replace("_ node _", "").strip()[:110], "refused"
-        if kind == "masked":
+        if kind in ("masked", "mutated"):
             column = "WRONG" if verdict in EQUAL else verdict
         elif verdict in DIFFERENT:
             feeds = [like(rng, feed, bound, k) for k in range(5)]
@@ -242,6 +307,8 @@ def pairs(cases, only, rng):
             continue
         plain = lowered(case.model, feed)
         yield "masked", name, feed, plain, *masked(rng, plain, feed)
+        for what, mutant in mutants(plain, feed):
+            yield "mutated", f"{name} {what}", feed, plain, mutant, ""
         for twin in sorted(cases):
             if re.fullmatch(re.escape(name) + r"_expanded(_ver\d+)?", twin):
                 yield "body", twin, feed, plain, lowered(cases[twin].model, feed), ""
@@ -252,6 +319,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--mendel", required=True)
     parser.add_argument("--only", default="", help="tests whose name contains this")
+    parser.add_argument("--kind", choices=["masked", "mutated", "body", "converted"], help="default: all")
     parser.add_argument("--keep", help="folder for the models of wrong and unproven verdicts")
     parser.add_argument("--limit", type=int, default=10, help="seconds a pair")
     args = parser.parse_args()
@@ -266,6 +334,8 @@ def main():
     wrong = []
     rng = numpy.random.default_rng(1)
     for kind, name, feed, model, other, why in pairs(cases, args.only, rng):
+        if args.kind not in (None, kind):
+            continue
         column, why, verdict = classify(args, kind, name, feed, model, other, rng) if other is not None else ("skipped", why, "")
         table[kind][column] += 1
         if column == "WRONG":

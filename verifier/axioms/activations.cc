@@ -10,11 +10,15 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<AxiomDescription, 8> kActivationsAxioms = {{
+constexpr std::array<AxiomDescription, 9> kActivationsAxioms = {{
     {"elu, celu and selu by exponentials",
      "elu(x) = x < 0 ? a (exp(x) - 1) : x, celu(x) = a elu(x / a) with a = 1, a > 0, selu(x) = g "
      "elu(x)",
      "Definitions."},
+    {"elu as a sum of extremes",
+     "max(x, 0) + a min(exp(y) - 1, 0) = a elu(y), elu(y) = y < 0 ? exp(y) - 1 : y, where x = a y, "
+     "a > 0",
+     "exp(y) - 1 has the sign of y, so that one of the two terms is 0."},
     {"gelu by erf", "gelu(x) = x / 2 (erf(x / sqrt 2) + 1)",
      "The definition; the literal for 1 / sqrt 2 is reported."},
     {"gelu by tanh", "gelu(x) = x / 2 (tanh(sqrt(2 / pi) (x + 0.044715 x^3)) + 1)",
@@ -49,6 +53,64 @@ std::optional<ValueId> Celu(Terms& t, ValueId v) {
   const std::optional<ValueId> alpha = t.Attribute(v, "alpha");
   if (!alpha.has_value() || !t.IsPositive(*alpha)) return std::nullopt;
   return t.Mul(EluOf(t, t.Div(t.in(v, 0), *alpha), t.Literal(t.dtype(v), 1)), *alpha);
+}
+
+/// The y and the literal a of a min(exp(y) - 1, 0).
+struct NegativePart {
+  ValueId y;
+  double scale = 1;
+};
+
+/// The y of min(exp(y), 1).
+std::optional<ValueId> AsLimitedExponential(const Terms& t, ValueId value) {
+  const std::optional<Interval> limited = AsInterval(t, value);
+  if (!limited.has_value() || !limited->OnlyHigh() || limited->high != 1) return std::nullopt;
+  return t.Is(limited->x, "Exp") ? std::optional(t.in(limited->x, 0)) : std::nullopt;
+}
+
+/// The canonical form of `value`, or of -value where it is `subtracted`, is a (min(exp(y), 1) - 1).
+std::optional<NegativePart> AsNegativePart(const Terms& t, ValueId value, bool subtracted) {
+  NegativePart part;
+  if (const std::optional<Scaled> scale = AsScaled(t, value); scale.has_value()) {
+    if (scale->kind != Scaled::Kind::kTimes) return std::nullopt;
+    part.scale = scale->factor;
+    value = scale->x;
+  }
+  if (!t.Is(value, "Add") || t.Scalar(t.in(value, 1)) != (subtracted ? 1.0 : -1.0))
+    return std::nullopt;
+  ValueId limited = t.in(value, 0);
+  if (subtracted) {
+    if (!t.Is(limited, "Neg")) return std::nullopt;
+    limited = t.in(limited, 0);
+  }
+  const std::optional<ValueId> y = AsLimitedExponential(t, limited);
+  if (!y.has_value()) return std::nullopt;
+  part.y = *y;
+  return part;
+}
+
+/// The sum of `relu` and the negative part, where both are of one value.
+std::optional<ValueId> EluOfParts(Terms& t, ValueId relu, const NegativePart& part) {
+  const DType dtype = t.dtype(relu);
+  if (RoundTo(dtype, part.scale) != part.scale) return std::nullopt;
+  if (t.Is(relu, "Relu") && t.in(relu, 0) == part.y)
+    return EluOf(t, part.y, t.Literal(dtype, part.scale));
+  const auto times = [&](ValueId x) { return part.scale == 1 ? x : t.Mul(x, part.scale); };
+  if (relu != times(t.Unary("Relu", part.y))) return std::nullopt;
+  return times(EluOf(t, part.y, t.Literal(dtype, 1)));
+}
+
+std::optional<ValueId> EluAsExtremes(Terms& t, ValueId v) {
+  if (!IsFloat(t.dtype(v))) return std::nullopt;
+  for (size_t k = 0; k < 2; ++k) {
+    const bool subtracted = t.Is(v, "Sub");
+    if (subtracted && k == 1) break;
+    const std::optional<NegativePart> part = AsNegativePart(t, t.in(v, 1 - k), subtracted);
+    if (!part.has_value() || t.shape(t.in(v, 1 - k)) != t.shape(t.in(v, k))) continue;
+    const std::optional<ValueId> elu = EluOfParts(t, t.in(v, k), *part);
+    if (elu.has_value()) return elu;
+  }
+  return std::nullopt;
 }
 
 std::optional<ValueId> Selu(Terms& t, ValueId v) {
@@ -156,7 +218,9 @@ std::optional<ValueId> ThresholdedRelu(Terms& t, ValueId v) {
   return t.Op("Where", {t.Op("Less", {*alpha, x}), x, t.Literal(t.dtype(v), 0)});
 }
 
-constexpr std::array<AxiomRule, 13> kActivationsRules = {{
+constexpr std::array<AxiomRule, 15> kActivationsRules = {{
+    {"elu as a sum of extremes", "Add", &EluAsExtremes},
+    {"elu as a sum of extremes", "Sub", &EluAsExtremes},
     {"elu, celu and selu by exponentials", "Celu", &Celu},
     {"elu, celu and selu by exponentials", "Elu", &Elu},
     {"elu, celu and selu by exponentials", "Selu", &Selu},

@@ -6,13 +6,17 @@
 #include <cmath>
 #include <vector>
 
+#include "verifier/axioms/clips.h"
 #include "verifier/axioms/rules.h"
 #include "verifier/axioms/scaled.h"
 
 namespace mendel {
 namespace {
 
-constexpr std::array<AxiomDescription, 10> kExponentialsAxioms = {{
+constexpr std::array<AxiomDescription, 11> kExponentialsAxioms = {{
+    {"exponential of a limited value",
+     "exp(max(x, 0)) = max(exp(x), 1), exp(min(x, 0)) = min(exp(x), 1)",
+     "exp is increasing, and exp(0) = 1."},
     {"exponential of a sum",
      "exp(x + y) = exp(x) exp(y), exp(x - y) = exp(x) / exp(y), exp(-x) = 1 / exp(x), exp(0) = 1",
      "The functional equation of exp; exp is never 0."},
@@ -56,6 +60,15 @@ std::optional<ValueId> ExpOfSum(Terms& t, ValueId v) {
   const bool sum = t.Is(x, "Add");
   if (!sum && !t.Is(x, "Sub")) return std::nullopt;
   return t.Op(sum ? "Mul" : "Div", {t.Unary("Exp", t.in(x, 0)), t.Unary("Exp", t.in(x, 1))});
+}
+
+std::optional<ValueId> ExpOfLimited(Terms& t, ValueId v) {
+  const std::optional<Interval> limited = AsInterval(t, t.in(v, 0));
+  if (!limited.has_value()) return std::nullopt;
+  const ValueId e = t.Unary("Exp", limited->x);
+  if (limited->OnlyLow() && limited->low == 0) return Limit(t, {1, Interval::kInfinity, e});
+  if (limited->OnlyHigh() && limited->high == 0) return Limit(t, {-Interval::kInfinity, 1, e});
+  return std::nullopt;
 }
 
 std::optional<ValueId> ExpOfMultiple(Terms& t, ValueId v) {
@@ -188,7 +201,8 @@ std::optional<ValueId> ConstantFactorOfMatMul(Terms& t, ValueId v) {
   return std::nullopt;
 }
 
-constexpr std::array<AxiomRule, 27> kExponentialsRules = {{
+constexpr std::array<AxiomRule, 28> kExponentialsRules = {{
+    {"exponential of a limited value", "Exp", &ExpOfLimited},
     {"exponential of a sum", "Exp", &ExpOfSum},
     {"exponential of a whole multiple", "Exp", &ExpOfMultiple},
     {"logarithm of an exponential", "Exp", &ExpOfLog},

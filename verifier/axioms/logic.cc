@@ -139,6 +139,18 @@ std::optional<ValueId> WhereAsLeakyRelu(Terms& t, ValueId v) {
   return std::nullopt;
 }
 
+/// a exp(y) - a, which is 0 where y is: y.
+std::optional<ValueId> ExponentLessItsScale(const Terms& t, ValueId value) {
+  if (!t.Is(value, "Add")) return std::nullopt;
+  const std::optional<double> shift = t.Scalar(t.in(value, 1));
+  const ValueId multiple = t.in(value, 0);
+  const std::optional<Scaled> scale = AsScaled(t, multiple);
+  if (t.Is(multiple, "Exp") && shift == -1.0) return t.in(multiple, 0);
+  const bool fits = scale.has_value() && scale->kind == Scaled::Kind::kTimes &&
+                    t.Is(scale->x, "Exp") && shift == -scale->factor;
+  return fits ? std::optional(t.in(scale->x, 0)) : std::nullopt;
+}
+
 /// `value` is 0 wherever x is 0: its other factors are finite for every input. The depth bounds
 /// the work.
 bool VanishesWith(const Terms& t, ValueId x, ValueId value, int depth = 8) {
@@ -152,9 +164,9 @@ bool VanishesWith(const Terms& t, ValueId x, ValueId value, int depth = 8) {
            (vanishes(1) && t.IsDefined(t.in(value, 0)));
   if (t.Is(value, "Sub")) return vanishes(0) && vanishes(1);
   if (!t.Is(value, "Add")) return false;
-  const bool exponential = t.Is(t.in(value, 0), "Exp") && t.Scalar(t.in(value, 1)) == -1.0;
-  return exponential ? VanishesWith(t, x, t.in(t.in(value, 0), 0), depth - 1)
-                     : vanishes(0) && vanishes(1);
+  if (const auto exponent = ExponentLessItsScale(t, value); exponent.has_value())
+    return VanishesWith(t, x, *exponent, depth - 1);
+  return vanishes(0) && vanishes(1);
 }
 
 std::optional<ValueId> WhereAtZero(Terms& t, ValueId v) {

@@ -18,6 +18,7 @@
 #include "verifier/certify/numbering.h"
 #include "verifier/certify/redraw.h"
 #include "verifier/definedness/definedness.h"
+#include "verifier/definedness/zero_signs.h"
 #include "verifier/field_evaluator.h"
 
 namespace mendel {
@@ -203,8 +204,9 @@ class Sweeper {
     std::map<Origin, Origin> merges;
     for (const auto& [x, y] : candidates_) merges[{Side::kPlan, y}] = {Side::kOriginal, x};
     const absl::Status given = CheckDefinedness({a_, b_, merges, keys, both});
-    // Axioms hold for finite numbers: with infinities, only the programs as given count.
+    // Axioms hold for finite numbers and one zero: else only the programs as given count.
     if (given.ok() || HasInfinities(a_) || HasInfinities(b_)) return given;
+    if (ReadsSignsOfZeros(NumberValues(a_, b_, {}, keys))) return given;
     MENDEL_ASSIGN_OR_RETURN(const auto pair, CanonicalizePair(a_, b_, options_.weights));
     ConstantKeys canonical_keys(options_.weights);
     const absl::Status canonical =

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "graph/text.h"
 #include "verifier/definedness/element_states.h"
+#include "verifier/definedness/zero_signs.h"
 
 namespace mendel {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 /// for the same reason.
 bool AreInterchangeable(const Extended& a, const Extended& b) {
   if (a.IsFinite() && b.IsFinite()) return true;
+  if (a.infinity_sign != b.infinity_sign) return false;
   if (a.events == 0 && b.events == 0 && a.kinds == b.kinds)
     return (a.kinds & (a.kinds - 1)) == 0;  // one class
   return Token(a) == Token(b);
@@ -34,6 +36,7 @@ class Check {
       const Numbering numbering =
           NumberValues(query_.original, query_.plan, query_.merges, query_.constants);
       if (numbering.claims.empty()) return absl::OkStatus();
+      if (DropMergesOfZeros(numbering)) continue;
       ElementStates states(numbering);
       std::vector<int32_t> numbers;
       for (const Claim& claim : numbering.claims) {
@@ -61,6 +64,14 @@ class Check {
     return dropped;
   }
 
+  /// Drops merges of values whose zeros may differ in sign, where that counts.
+  bool DropMergesOfZeros(const Numbering& numbering) {
+    bool dropped = false;
+    for (const Origin& merge : MergesOfZeros(numbering))
+      dropped = query_.merges.erase(merge) > 0 || dropped;
+    return dropped;
+  }
+
   absl::Status CheckOutputs(const Numbering& numbering, ElementStates& states) const {
     for (const Claim& claim : numbering.claims) {
       if (claim.output.empty()) continue;
@@ -75,7 +86,8 @@ class Check {
       if (element < 0) continue;
       return Unsupported("unproven: output '", claim.output, "' at ",
                          ElementString(numbering.TypeOf(claim.representative).shape, element),
-                         " is not known to be defined for the same inputs in both programs");
+                         " is not known to be defined for the same inputs in both programs",
+                         states.events().reads_sign_of_zero() ? " and signs of zeros" : "");
     }
     return absl::OkStatus();
   }

@@ -172,5 +172,81 @@ TEST(Definedness, NaNForEveryInput) {
   EXPECT_FALSE(Accepts(zero, nan));
 }
 
+/// `function` of 1 / `zero`, both computed of the input %0; `zero` ends with %9.
+Graph OfInverse(const std::string& zero, const std::string& function) {
+  return FromText("%0 = Input() {name = \"x\", shape = [4]}\n" + zero + "%10 = Reciprocal(%9)\n" +
+                  function + "return \"y\" = %11\n");
+}
+
+TEST(Definedness, ZerosHaveASign) {
+  constexpr char kNegative[] = "%9 = Neg(%0)\n";
+  constexpr char kDifference[] = "%8 = Constant() {value = f32[]{0}}\n%9 = Sub(%8, %0)\n";
+  constexpr char kThreeMinusTwo[] =
+      "%5 = Constant() {value = f32[]{3}}\n%6 = Constant() {value = f32[]{2}}\n"
+      "%7 = Mul(%0, %6)\n%8 = Mul(%0, %5)\n%9 = Sub(%7, %8)\n";
+  for (const std::string function : {"%11 = Tanh(%10)\n", "%11 = Exp(%10)\n",
+                                     "%12 = Constant() {value = f32[]{1}}\n%11 = Less(%10, %12)\n",
+                                     "%11 = ArgMax(%10) {axis = 0, keepdims = 1}\n"}) {
+    SCOPED_TRACE(function);
+    const Graph negative = OfInverse(kNegative, function);
+    EXPECT_TRUE(Accepts(negative, negative, DefinednessCheck::kBoth));
+    // At x = 0, 1 / -x is -infinity and 1 / (0 - x) is +infinity.
+    EXPECT_FALSE(Accepts(negative, OfInverse(kDifference, function)));
+    EXPECT_FALSE(Accepts(OfInverse(kThreeMinusTwo, function), negative));
+  }
+  // An infinity of either sign is no number.
+  const std::string none = "%11 = Neg(%10)\n";
+  EXPECT_TRUE(
+      Accepts(OfInverse(kNegative, none), OfInverse(kDifference, none), DefinednessCheck::kBoth));
+}
+
+TEST(Definedness, SignsOfZerosBelongToElements) {
+  const std::string tanh = "%11 = Tanh(%10)\n";
+  const Graph whole = OfInverse("%9 = Neg(%0)\n", tanh);
+  // The same elements by parts, in another node.
+  const Graph parts = OfInverse("%9 = Neg(%0)\n",
+                                "%12 = Slice(%10) {starts = [0], ends = [1], steps = [1]}\n"
+                                "%13 = Slice(%10) {starts = [1], ends = [4], steps = [1]}\n"
+                                "%14 = Tanh(%12)\n%15 = Tanh(%13)\n"
+                                "%11 = Concat(%14, %15) {axis = 0}\n");
+  EXPECT_TRUE(Accepts(whole, parts, DefinednessCheck::kBoth));
+  // -1 / x has the sign of 1 / -x.
+  const Graph outside = OfInverse("%8 = Constant() {value = f32[]{1}}\n%9 = Mul(%8, %0)\n",
+                                  "%12 = Neg(%10)\n%11 = Tanh(%12)\n");
+  EXPECT_TRUE(Accepts(whole, outside, DefinednessCheck::kBoth));
+  const Graph other = OfInverse("%8 = Constant() {value = f32[]{0}}\n%9 = Add(%8, %0)\n",
+                                "%12 = Neg(%10)\n%11 = Tanh(%12)\n");
+  EXPECT_FALSE(Accepts(whole, other));
+}
+
+TEST(Definedness, AMergedZeroHasTheSignsOfBoth) {
+  const std::string tanh = "%11 = Tanh(%10)\n";
+  const Graph square = OfInverse("%9 = Mul(%0, %0)\n", tanh);
+  // 0 - x x is never -0, so that -(0 - x x) is -0 at x = 0.
+  const Graph difference = OfInverse(
+      "%5 = Constant() {value = f32[]{0}}\n%6 = Mul(%0, %0)\n%7 = Sub(%5, %6)\n%9 = Neg(%7)\n",
+      tanh);
+  EXPECT_FALSE(Accepts(square, difference));
+  EXPECT_FALSE(Accepts(difference, square));
+}
+
+TEST(Definedness, QuotientsAreProductsByInverses) {
+  const std::string tanh = "%11 = Tanh(%12)\n";
+  const Graph quotient = OfInverse("%9 = Sin(%0)\n", "%12 = Div(%0, %9)\n" + tanh);
+  const Graph product = OfInverse("%9 = Sin(%0)\n", "%12 = Mul(%10, %0)\n" + tanh);
+  EXPECT_TRUE(Accepts(quotient, product, DefinednessCheck::kBoth));
+}
+
+TEST(Definedness, SumsOfMagnitudesAreNoNegativeZeros) {
+  const std::string tanh = "%11 = Tanh(%10)\n";
+  const Graph square = OfInverse("%9 = Mul(%0, %0)\n", tanh);
+  const Graph of_negative = OfInverse("%8 = Neg(%0)\n%9 = Mul(%8, %8)\n", tanh);
+  EXPECT_TRUE(Accepts(square, of_negative, DefinednessCheck::kBoth));
+  const Graph norm = OfInverse("%9 = ReduceL2(%0) {axes = [0], keepdims = 1}\n", tanh);
+  const Graph written = OfInverse(
+      "%7 = Mul(%0, %0)\n%8 = ReduceSum(%7) {axes = [0], keepdims = 1}\n%9 = Sqrt(%8)\n", tanh);
+  EXPECT_TRUE(Accepts(norm, written, DefinednessCheck::kBoth));
+}
+
 }  // namespace
 }  // namespace mendel

@@ -4,6 +4,7 @@
 
 #include "graph/op_helpers.h"
 #include "verifier/definedness/element_states.h"
+#include "verifier/definedness/zero_signs.h"
 #include "verifier/field_evaluator.h"
 
 namespace mendel {
@@ -29,6 +30,15 @@ std::vector<T> Cut(const std::vector<T>& from, const Shape& shape, const Box& bo
     result.push_back(from[static_cast<size_t>(FlatIndex(shape, index))]);
   } while (NextIndex(extents, at));
   return result;
+}
+
+/// Sums of products begin at +0. A sum that is never negative is never -0.
+bool IsPlusZero(const Node& node, Sign sign) {
+  if (IsIntegral(node.outputs[0].dtype) || IsSumOfProducts(node)) return true;
+  constexpr std::array<std::string_view, 5> kSums = {"ReduceL1", "ReduceL2", "ReduceMean",
+                                                     "ReduceSum", "ReduceSumSquare"};
+  return sign != Sign::kUnknown &&
+         std::find(kSums.begin(), kSums.end(), node.op->name) != kSums.end();
 }
 
 bool IsElementwise(const OpDefinition& op) { return op.restrict == &RestrictElementwise; }
@@ -97,7 +107,11 @@ Extended ElementStates::Leaf(int32_t number, int64_t flat) const {
   const std::array<uint64_t, 2> words = {static_cast<uint64_t>(number),
                                          static_cast<uint64_t>(flat)};
   const bool is_bool = numbering_.TypeOf(number).dtype == DType::kBool;
-  return {ExtendedId("leaf", words), 1, 0, is_bool ? kNotNegativeKinds : KindsOf(Of(number).sign)};
+  Extended leaf{ExtendedId("leaf", words), 1, 0,
+                is_bool ? kNotNegativeKinds : KindsOf(Of(number).sign)};
+  const bool plus = IsPlusZero(*numbering_.NodeOf(number).node, Of(number).sign);
+  leaf.zero_sign = plus ? Extended::kPlus : leaf.id;
+  return leaf;
 }
 
 const std::vector<Extended>& ElementStates::PlainElements(int32_t number) {

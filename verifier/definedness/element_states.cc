@@ -214,13 +214,18 @@ absl::Status ElementStates::ComputeElements(int32_t index) {
 absl::Status ElementStates::ComputeOpaque(int32_t index) {
   const NumberedNode& node = numbering_.nodes[static_cast<size_t>(index)];
   std::vector<uint64_t> words;
+  bool reads_sign = false;
   for (size_t k = 0; k < node.inputs.size(); ++k) {
     if (NumElements(node.input_types[k]) > kMostElements)
       return Unsupported("unproven: ", node.node->op->name, " '", node.node->name,
                          "' reads too many elements that may be undefined");
-    for (const Extended& element : Read(node, k, Box::Whole(node.input_types[k].shape)))
+    for (const Extended& element : Read(node, k, Box::Whole(node.input_types[k].shape))) {
       words.push_back(Token(element));
+      words.push_back(element.infinity_sign);
+      reads_sign = reads_sign || element.infinity_sign != Extended::kPlus;
+    }
   }
+  if (reads_sign) events_.NoteSignOfZero();
   const uint64_t all =
       ExtendedId(Cat(node.node->op->name, PrintAttributes(node.node->attrs)), words);
   for (size_t k = 0; k < node.node->outputs.size(); ++k) {
@@ -288,7 +293,9 @@ bool ElementStates::AreAlike(const NumberedNode& node, const std::vector<Box>& a
     if (same_where_it_differs()) continue;
     const std::vector<Extended> x = Read(node, k, a[k]), y = Read(node, k, b[k]);
     for (size_t i = 0; i < x.size(); ++i) {
-      if (x[i].kinds != y[i].kinds || x[i].events != 0 || y[i].events != 0) return false;
+      if (x[i].kinds != y[i].kinds || x[i].infinity_sign != y[i].infinity_sign ||
+          x[i].events != 0 || y[i].events != 0)
+        return false;
     }
   }
   return true;
