@@ -62,7 +62,7 @@ TEST(BallErf, EnclosesWhatArbGives) {
     BallErf(got.get(), x.get(), precision);
     ASSERT_TRUE(arb_contains(got.get(), true_value.get()))
         << round << ": " << arf_get_d(arb_midref(x.get()), ARF_RND_NEAR) << " at " << precision;
-    // As sharp as the function allows, up to a few bits.
+    // The enclosure is as sharp as the function allows, up to a few bits.
     const double width = mag_get_d(arb_radref(got.get()));
     if (radius < -500) continue;
     EXPECT_LE(width,
