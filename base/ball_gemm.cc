@@ -29,6 +29,9 @@ constexpr int64_t kBlockProduct = 1 << 16;
 /// Slices have this many bits more than the requested precision, relative to the largest element
 /// of a row or column.
 constexpr int64_t kGuardBits = 6;
+/// Digits so far below the largest radius of a line are cut off: they tell nothing that the radius
+/// leaves open. Other elements of the line may be sharper.
+constexpr int64_t kBitsBelowRadius = 20;
 /// Widths of slices on the right, which floats represent, and on the left.
 constexpr int64_t kMaxWidthRight = 25;
 constexpr int64_t kMaxWidthLeft = 40;
@@ -77,21 +80,37 @@ struct Cut {
   }
 };
 
+/// Bits that an operand is known to, relative to the largest element of a line, and some more.
+int64_t Accuracy(const std::vector<LineScale>& scales) {
+  int64_t bits = 1;
+  for (const LineScale& scale : scales) {
+    int64_t known = Precision() + kGuardBits;
+    if (scale.radius != LineScale::kNone)
+      known = std::min(known, scale.exponent - scale.radius + kBitsBelowRadius);
+    bits = std::max(bits, known);
+  }
+  return bits;
+}
+
 int64_t BitsWanted(const std::vector<LineScale>& scales) {
+  const int64_t known = Accuracy(scales);
   int64_t bits = 1;
   for (const LineScale& scale : scales)
-    bits = std::max(bits, std::min<int64_t>(scale.bits(), Precision() + kGuardBits));
+    bits = std::max(bits, std::min<int64_t>(scale.bits(), known));
   return bits;
 }
 
 /// The fewest products whose sums over `depth` doubles can represent. Weights of few bits allow
 /// wide slices on the other side.
-Cut CutFor(int64_t left_bits, int64_t right_bits, int64_t depth) {
+Cut CutFor(const std::vector<LineScale>& left_scales, const std::vector<LineScale>& right_scales,
+           int64_t depth) {
+  const int64_t left_bits = BitsWanted(left_scales), right_bits = BitsWanted(right_scales);
+  const int64_t known = std::min(Accuracy(left_scales), Accuracy(right_scales));
   const int64_t log2_depth = std::bit_width(static_cast<uint64_t>(depth));
   Cut best;
   double least = std::numeric_limits<double>::infinity();
   for (int64_t left = 1; left <= kMostSlices && static_cast<double>(left) < least; ++left) {
-    Cut cut{(left_bits + left - 1) / left, left, 0, 0, Precision() + kGuardBits + log2_depth};
+    Cut cut{(left_bits + left - 1) / left, left, 0, 0, known + log2_depth};
     cut.right_width = std::min(kMaxWidthRight, 53 - log2_depth - cut.left_width + 2);
     if (cut.left_width > kMaxWidthLeft || cut.right_width < 2) continue;
     cut.right = (right_bits + cut.right_width - 1) / cut.right_width;
@@ -285,7 +304,7 @@ bool BySlices(int64_t m, int64_t n, int64_t k, arb_srcptr a, int64_t lda, const 
   if (!row_scales.has_value()) return false;
   const std::optional<std::vector<LineScale>> column_scales = ScalesOf(b.Columns(0, n, k));
   if (!column_scales.has_value()) return false;
-  const Cut cut = CutFor(BitsWanted(*row_scales), BitsWanted(*column_scales), k);
+  const Cut cut = CutFor(*row_scales, *column_scales, k);
   const BallSlices<double> left =
       CutIntoSlices<double>(rows, *std::move(row_scales), {cut.left_width, cut.left, m, k, 1});
   const int64_t strip =
@@ -332,7 +351,7 @@ std::unique_ptr<const BallProducts> BallProducts::Make(const Ball* left, int64_t
   if (!row_scales.has_value()) return nullptr;
   std::optional<std::vector<LineScale>> image_scale = ScalesOf(whole);
   if (!image_scale.has_value()) return nullptr;
-  const Cut cut = CutFor(BitsWanted(*row_scales), BitsWanted(*image_scale), depth);
+  const Cut cut = CutFor(*row_scales, *image_scale, depth);
   return std::make_unique<const SlicedProducts>(
       cut,
       CutIntoSlices<double>(lines, *std::move(row_scales),

@@ -36,7 +36,7 @@ constexpr int kFirstBits = 64;
 /// Costly boxes start with as many bits as radii are expected to grow by, those of the gap that
 /// doubles see and so many more; where that gap may be rounding, with so many as an ordinary one
 /// takes.
-constexpr int kBitsBeyondGap = 24;
+constexpr int kBitsBeyondGap = 8;
 constexpr int kLeastBitsOfGap = 16;
 constexpr int kFirstBitsCostly = 48;
 /// A costly box's next precision comes from the radius of the last enclosure.
