@@ -29,8 +29,8 @@ constexpr int64_t kBlockProduct = 1 << 16;
 /// Slices have this many bits more than the requested precision, relative to the largest element
 /// of a row or column.
 constexpr int64_t kGuardBits = 6;
-/// Digits so far below the largest radius of a line are cut off: they tell nothing that the radius
-/// leaves open. Other elements of the line may be sharper.
+/// Digits so far below the largest radius of a line are cut off: the radius hides them. Other
+/// elements of the line may be sharper.
 constexpr int64_t kBitsBelowRadius = 20;
 /// Widths of slices on the right, which floats represent, and on the left.
 constexpr int64_t kMaxWidthRight = 25;

@@ -57,3 +57,73 @@ def signs_of_zeros(rng):
         model.output(model.op("Mul", x, y) if zero == 1.0 else y, "f32")
     feeds = [{"x": numpy.full([n], zero, numpy.float32)}]
     return Pair(a.build(), b.build(), equal, feeds, f"{function} of a {inverse}, {what}")
+
+
+def _row_sum(m, v):
+    return m.op("ReduceSum", v, m.constant([1], "i64"), keepdims=1)
+
+
+def _whole(m, x, w):
+    return m.op("MatMul", x, m.constant(w))
+
+
+def _by_halves(m, x, w):
+    return m.op("Add", m.op("MatMul", x, m.constant(w / 2)), m.op("MatMul", x, m.constant(w / 2)))
+
+
+def _normalized(product):
+    def make(m, x, w):
+        h = product(m, x, w)
+        return m.op("Relu", m.op("Div", h, _row_sum(m, h)))
+    return make
+
+
+def _linear_attention(divide_first, sum_as_product):
+    def make(m, x, w):
+        k = m.op("Relu", x)
+        total = m.op("MatMul", k, m.constant(numpy.ones((w.shape[0], 1), numpy.float32))) if sum_as_product else _row_sum(m, k)
+        if divide_first:
+            return m.op("Tanh", m.op("MatMul", m.op("Div", k, total), m.constant(w)))
+        return m.op("Tanh", m.op("Div", m.op("MatMul", k, m.constant(w)), total))
+    return make
+
+
+# Quotients whose divisor may be zero of either sign, written in two ways that agree.
+_QUOTIENTS = {
+    "a sign before a function": (
+        lambda m, x, w: m.op("Tanh", m.op("Div", x, m.op("Add", m.op("Abs", x), m.constant(1)))),
+        lambda m, x, w: m.op("Tanh", m.op("Neg", m.op("Div", m.op("Neg", x), m.op("Add", m.op("Abs", x), m.constant(1)))))),
+    "by a sum or its inverse": (
+        lambda m, x, w: m.op("Relu", m.op("Div", x, _row_sum(m, x))),
+        lambda m, x, w: m.op("Relu", m.op("Mul", x, m.op("Reciprocal", _row_sum(m, x))))),
+    "a product by halves": (_normalized(_whole), _normalized(_by_halves)),
+    "the inverse of a negative": (
+        lambda m, x, w: m.op("Tanh", m.op("Reciprocal", m.op("Neg", x))),
+        lambda m, x, w: m.op("Tanh", m.op("Neg", m.op("Reciprocal", x)))),
+    "a factor in the divisor": (
+        lambda m, x, w: m.op("Tanh", m.op("Reciprocal", m.op("Mul", m.constant(2), x))),
+        lambda m, x, w: m.op("Tanh", m.op("Div", m.constant(0.5), x))),
+    "addends in another order": (
+        lambda m, x, w: m.op("Tanh", m.op("Add", m.op("Reciprocal", x), x)),
+        lambda m, x, w: m.op("Tanh", m.op("Add", x, m.op("Div", m.constant(1), x)))),
+    "linear attention": (_linear_attention(False, False), _linear_attention(True, False)),
+    "a sum as a product": (_linear_attention(False, False), _linear_attention(False, True)),
+    "a transpose": (
+        lambda m, x, w: m.op("Transpose", m.op("Tanh", m.op("Reciprocal", m.op("Sin", x))), perm=[1, 0]),
+        lambda m, x, w: m.op("Tanh", m.op("Reciprocal", m.op("Sin", m.op("Transpose", x, perm=[1, 0]))))),
+}
+
+
+@attack
+def quotients(rng):
+    rows, columns = rng.randrange(2, 6), rng.randrange(2, 7)
+    what = rng.choice(sorted(_QUOTIENTS))
+    draws = numpy.random.default_rng(rng.randrange(2**32))
+    w = draws.standard_normal((columns, columns)).astype(numpy.float32)
+    models = []
+    for make in _QUOTIENTS[what]:
+        model = Model()
+        model.output(make(model, model.input("x", "f32", [rows, columns]), w), "f32")
+        models.append(model.build())
+    feeds = [{"x": draws.standard_normal((rows, columns)).astype(numpy.float32)}]
+    return Pair(*models, True, feeds, what)
