@@ -7,10 +7,15 @@
 #include <cmath>
 #include <vector>
 
+#include "base/random.h"
 #include "base/status.h"
+#include "graph/evaluate.h"
+#include "graph/random_graph.h"
 #include "graph/sample_node.h"
 #include "verifier/compare.h"
 #include "verifier/verifier.h"
+#include "verifier/witness/early_steps.h"
+#include "verifier/witness/witness_pair.h"
 
 namespace mendel {
 namespace {
@@ -166,6 +171,36 @@ TEST(Loop, WitnessesLieInTheFirstSteps) {
       early = early || (reverse ? 2999 - slice : slice) < 64;
     }
     EXPECT_TRUE(early) << reverse;
+  }
+}
+
+/// Parts of a query compute the elements of their boxes.
+TEST(Loop, EarlyPartsAreElementsOfTheWhole) {
+  for (const bool reverse : {false, true}) {
+    Form form;
+    form.slices = form.steps = 400;
+    form.reverse = reverse;
+    const Graph net = Network(form);
+    const auto joint = JoinByValue(net, net);
+    ASSERT_TRUE(joint.ok()) << joint.status();
+    const Shape& shape = net.type(net.outputs()[1].value).shape;
+    const auto parts = EarlyQueries(*joint, {1, Box::Whole(shape)});
+    ASSERT_TRUE(parts.ok()) << parts.status();
+    EXPECT_GE(parts->size(), 2u);
+    Rng rng(5);
+    const std::vector<HostValue> inputs = RandomInputs(rng, net);
+    const auto whole = Evaluate(net, inputs);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    for (const EarlyQuery& part : *parts) {
+      const auto values = Evaluate(part.joint, inputs);
+      ASSERT_TRUE(values.ok()) << values.status();
+      const Shape extents = part.box.Extents();
+      ASSERT_EQ(values->front().type.shape, extents);
+      for (int64_t i = 0; i < NumElements(extents); ++i) {
+        const int64_t flat = FlatIndex(shape, IndexAt(part.box, i));
+        EXPECT_EQ(values->front().At(i), (*whole)[1].At(flat)) << reverse << ": " << i;
+      }
+    }
   }
 }
 

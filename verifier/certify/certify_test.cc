@@ -305,6 +305,36 @@ TEST(Certify, RefusesNewDenominators) {
   EXPECT_EQ(Verdict(plain, Replaced(positive, "{1}", "{0}")).code(), kUnproven);
 }
 
+/// Programs that an axiom makes equal must be defined alike, too.
+TEST(Certify, AxiomsExcuseNoNewDenominator) {
+  const std::string head = R"(
+  %0 = Input() {name = "x", shape = [4]}
+  %1 = Constant() {value = f32[]{2}}
+  %2 = Relu(%0)
+)";
+  const std::string inside =
+      head + "  %3 = Mul(%0, %1)\n  %4 = Relu(%3)\n  return \"y\" = %4, \"r\" = %2";
+  const std::string outside = head + "  %3 = Mul(%2, %1)\n  return \"y\" = %3, \"r\" = %2";
+  const std::string divided = head +
+                              "  %3 = Mul(%2, %1)\n  %4 = Mul(%3, %2)\n  %5 = Div(%4, %2)\n" +
+                              "  return \"y\" = %5, \"r\" = %2";
+  EXPECT_TRUE(Verdict(inside, outside).ok()) << Verdict(inside, outside);
+  EXPECT_FALSE(Verdict(inside, divided).ok());
+  EXPECT_TRUE(Verdict(divided, inside).ok()) << Verdict(divided, inside);
+}
+
+TEST(Certify, MaskedScoresAreLeftOutOfBothPrograms) {
+  const std::string masked = R"(
+  %0 = Input() {name = "x", shape = [2, 3]}
+  %1 = Constant() {value = f32[3]{0, -inf, 0}}
+  %2 = Add(%0, %1)
+  %3 = Softmax(%2) {axis = 1}
+  %4 = Mul(%3, %0)
+  return "y" = %4)";
+  EXPECT_TRUE(Verdict(masked, Replaced(masked, "Mul(%3, %0)", "Mul(%0, %3)")).ok());
+  EXPECT_EQ(Verdict(masked, Replaced(masked, "Mul(%3, %0)", "Mul(%3, %3)")).code(), kDifferent);
+}
+
 TEST(Certify, WhereIsAnOracleOfThreeArguments) {
   const std::string original = R"(
   %0 = Input() {name = "x", shape = [2, 2]}

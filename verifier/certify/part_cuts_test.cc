@@ -17,8 +17,9 @@ Tensor Weight(int layer) {
 }
 
 /// Layers on `rows` of x, each position for itself but for a mean over all rows of x; then the last
-/// row. `wrong_layer`: that one reads another weight.
-Graph Layers(bool early, int64_t row, int wrong_layer = -1) {
+/// row. `wrong_layer`: that one reads another weight. `divided`: the row is multiplied and divided
+/// by a number that may be zero.
+Graph Layers(bool early, int64_t row, int wrong_layer = -1, bool divided = false) {
   Emitter e("layers");
   const ValueId x = e.Input("x", {DType::kF32, {kRows, kColumns}});
   const auto cut = [&](ValueId y) { return e.Slice(y, 0, row, row + 1); };
@@ -31,7 +32,12 @@ Graph Layers(bool early, int64_t row, int wrong_layer = -1) {
     const Attributes along_columns = {{"axes", Ints{1}}, {"keepdims", int64_t{1}}};
     y = e.Op("Div", {z, e.Op("ReduceSum", {e.Op("Exp", {z})}, along_columns)});
   }
-  e.Output("y", early ? y : cut(y));
+  if (!early) y = cut(y);
+  if (divided) {
+    const ValueId sum = e.Op("ReduceSum", {cut(x)}, {{"axes", Ints{1}}, {"keepdims", int64_t{1}}});
+    y = e.Op("Div", {e.Op("Mul", {y, sum}), sum});
+  }
+  e.Output("y", y);
   auto graph = e.Finish();
   MENDEL_CHECK(graph.ok());
   return *std::move(graph);
@@ -69,6 +75,11 @@ TEST(PartCuts, ProveNoWrongPlan) {
   EXPECT_FALSE(Certify(original, Layers(/*early=*/true, 6), {}).ok()) << "another row";
   for (int layer = 0; layer < kLayers; ++layer)
     EXPECT_FALSE(Certify(original, Layers(/*early=*/true, 7, layer), {}).ok()) << "layer " << layer;
+}
+
+TEST(PartCuts, ProveNoPlanThatIsUndefined) {
+  const Graph original = Layers(/*early=*/false, 7);
+  EXPECT_FALSE(Certify(original, Layers(/*early=*/true, 7, -1, /*divided=*/true), {}).ok());
 }
 
 /// A plan whose parts are right and whose output is not, and one with a cut that is not true.
