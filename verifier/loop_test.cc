@@ -15,6 +15,7 @@
 #include "verifier/compare.h"
 #include "verifier/verifier.h"
 #include "verifier/witness/early_steps.h"
+#include "verifier/witness/witness.h"
 #include "verifier/witness/witness_pair.h"
 
 namespace mendel {
@@ -171,6 +172,31 @@ TEST(Loop, WitnessesLieInTheFirstSteps) {
       early = early || (reverse ? 2999 - slice : slice) < 64;
     }
     EXPECT_TRUE(early) << reverse;
+  }
+}
+
+/// A witness of a part of the steps is one of the whole.
+TEST(Loop, EarlyWitnessesAreElementsOfTheWhole) {
+  for (const bool reverse : {false, true}) {
+    Form form;
+    form.slices = form.steps = 400;
+    form.reverse = reverse;
+    Form changed = form;
+    changed.changed = 0.125;
+    const Graph f = Network(form), g = Network(changed);
+    const Shape& shape = f.type(f.outputs()[1].value).shape;
+    const WitnessQuery query{1, Box::Whole(shape)};
+    const auto answers = FindWitnesses(f, g, {&query, 1}, {});
+    ASSERT_TRUE(answers.ok()) << answers.status();
+    ASSERT_TRUE(answers->front().witness.has_value()) << answers->front().reason;
+    const Witness& witness = *answers->front().witness;
+    std::vector<HostValue> inputs;
+    for (const Tensor& input : witness.inputs) inputs.push_back(HostValue::FromTensor(input));
+    const auto of_f = Evaluate(f, inputs), of_g = Evaluate(g, inputs);
+    ASSERT_TRUE(of_f.ok() && of_g.ok());
+    const int64_t flat = FlatIndex(shape, witness.element);
+    EXPECT_NEAR((*of_f)[1].At(flat), witness.value_f, 1e-9) << reverse;
+    EXPECT_NEAR((*of_g)[1].At(flat), witness.value_g, 1e-9) << reverse;
   }
 }
 
