@@ -21,7 +21,7 @@ namespace {
 /// Points of the grid are multiples of 2^-kGridBits. Arguments between these ends have one.
 constexpr int kGridBits = 7;
 constexpr double kLeast = 0x1p-4;
-constexpr double kMost = 8;
+constexpr double kMost = 7;
 constexpr size_t kPoints = static_cast<size_t>(kMost * (1 << kGridBits)) + 1;
 /// Tables exist for multiples of kPrecisionStep bits.
 constexpr slong kPrecisionStep = 64;
@@ -120,7 +120,7 @@ Table& TableFor(slong precision) {
 /// Bits after the point that are worth computing: a radius hides the others. Nothing where no table
 /// serves.
 std::optional<slong> BitsFor(arb_srcptr x, double near, slong precision) {
-  if (!(std::abs(near) >= kLeast && std::abs(near) < kMost - 1)) return std::nullopt;
+  if (!(std::abs(near) >= kLeast && std::abs(near) < kMost)) return std::nullopt;
   slong bits = precision + kGuardBits;
   if (!mag_is_zero(arb_radref(x))) {
     const fmpz exponent = MAG_EXP(arb_radref(x));

@@ -32,15 +32,6 @@ std::vector<T> Cut(const std::vector<T>& from, const Shape& shape, const Box& bo
   return result;
 }
 
-/// Sums of products begin at +0. A sum that is never negative is never -0.
-bool IsPlusZero(const Node& node, Sign sign) {
-  if (IsIntegral(node.outputs[0].dtype) || IsSumOfProducts(node)) return true;
-  constexpr std::array<std::string_view, 5> kSums = {"ReduceL1", "ReduceL2", "ReduceMean",
-                                                     "ReduceSum", "ReduceSumSquare"};
-  return sign != Sign::kUnknown &&
-         std::find(kSums.begin(), kSums.end(), node.op->name) != kSums.end();
-}
-
 bool IsElementwise(const OpDefinition& op) { return op.restrict == &RestrictElementwise; }
 
 }  // namespace
@@ -109,7 +100,7 @@ Extended ElementStates::Leaf(int32_t number, int64_t flat) const {
   const bool is_bool = numbering_.TypeOf(number).dtype == DType::kBool;
   Extended leaf{ExtendedId("leaf", words), 1, 0,
                 is_bool ? kNotNegativeKinds : KindsOf(Of(number).sign)};
-  const bool plus = IsPlusZero(*numbering_.NodeOf(number).node, Of(number).sign);
+  const bool plus = IsNeverNegativeZero(*numbering_.NodeOf(number).node, Of(number).sign);
   leaf.zero_sign = plus ? Extended::kPlus : leaf.id;
   return leaf;
 }

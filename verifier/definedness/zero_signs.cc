@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "verifier/axioms/signs.h"
 #include "verifier/field_evaluator.h"
 
 namespace mendel {
@@ -24,6 +23,17 @@ bool KeepsInfinities(const OpDefinition& op) {
       "Add",    "AveragePool", "Conv", "ConvTranspose", "Div",       "Identity",
       "MatMul", "Mul",         "Neg",  "ReduceMean",    "ReduceSum", "Sub"};
   return op.is_view || SelectsElements(op) || IsAmong(kArithmetic, op.name);
+}
+
+bool IsSum(std::string_view op) {
+  constexpr std::array<std::string_view, 5> kSums = {"ReduceL1", "ReduceL2", "ReduceMean",
+                                                     "ReduceSum", "ReduceSumSquare"};
+  return IsAmong(kSums, op);
+}
+
+/// A matrix product or a convolution without bias.
+bool IsSumOfProducts(const Node& node) {
+  return node.op->name == "MatMul" || (node.op->name == "Conv" && node.inputs.size() == 2);
 }
 
 class ZeroSearch {
@@ -83,17 +93,15 @@ class ZeroSearch {
 
   /// A zero of the node's value is +0.
   bool IsPlusZero(const NumberedNode& node, Sign sign) const {
-    constexpr std::array<std::string_view, 6> kSums = {
-        "Abs", "ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare"};
     const std::string_view op = node.node->op->name;
-    if (IsIntegral(node.node->outputs[0].dtype) || IsSumOfProducts(*node.node)) return true;
-    const bool sum = IsAmong(kSums, op);
-    if (sign == Sign::kPositive || (sum && sign != Sign::kUnknown)) return true;
+    if (sign == Sign::kPositive || op == "Abs" || IsNeverNegativeZero(*node.node, sign))
+      return true;
     const auto of = [&](size_t k) { return plus_zero_[NodeNumber(node.inputs[k])]; };
     if (op == "Mul" && node.inputs[0] == node.inputs[1]) return true;
     if (op == "Mul") return sign != Sign::kUnknown && of(0) && of(1);
     if (op == "Add") return of(0) || of(1);
-    return (sum || op == "Sqrt" || node.node->op->is_view || SelectsElements(*node.node->op)) &&
+    return (IsSum(op) || op == "Sqrt" || node.node->op->is_view ||
+            SelectsElements(*node.node->op)) &&
            !node.inputs.empty() && of(0);
   }
 
@@ -149,8 +157,9 @@ class ZeroSearch {
 
 }  // namespace
 
-bool IsSumOfProducts(const Node& node) {
-  return node.op->name == "MatMul" || (node.op->name == "Conv" && node.inputs.size() == 2);
+bool IsNeverNegativeZero(const Node& node, Sign sign) {
+  return IsIntegral(node.outputs[0].dtype) || IsSumOfProducts(node) ||
+         (sign != Sign::kUnknown && IsSum(node.op->name));
 }
 
 std::set<Origin> MergesOfZeros(const Numbering& numbering) { return ZeroSearch(numbering).Run(); }

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "verifier/axioms/signs.h"
 #include "verifier/certify/numbering.h"
 
 namespace mendel {
@@ -13,8 +14,9 @@ namespace mendel {
 /// justify these merges.
 std::set<Origin> MergesOfZeros(const Numbering& numbering);
 
-/// A matrix product or a convolution without bias: it begins at +0, so that it is never -0.
-bool IsSumOfProducts(const Node& node);
+/// A node whose values have this sign makes no -0: integers, sums of products, which begin at +0,
+/// and sums that are never negative.
+bool IsNeverNegativeZero(const Node& node, Sign sign);
 
 /// There is such a divisor in one of the programs.
 bool ReadsSignsOfZeros(const Numbering& numbering);
