@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/ball.h"
 #include "base/random.h"
 
 namespace mendel {
@@ -74,6 +75,8 @@ TEST(BallErf, ThreadsShareTables) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([t] {
+      const BallContext context(64);
+      const BallScope scope(context);  // frees what FLINT keeps for the thread
       Rng rng(static_cast<uint64_t>(t % 2));
       for (int round = 0; round < 2000; ++round) {
         Number x, got, true_value;
