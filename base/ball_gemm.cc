@@ -339,13 +339,10 @@ class SlicedProducts : public BallProducts {
   BallSlices<float> image_;
 };
 
-}  // namespace
-
-std::unique_ptr<const BallProducts> BallProducts::Make(const Ball* left, int64_t rows,
-                                                       int64_t depth, int64_t block,
-                                                       const Ball* image, int64_t size) {
+std::unique_ptr<const BallProducts> MakeProducts(const BallLines& lines, int64_t block,
+                                                 const Ball* image, int64_t size) {
+  const int64_t depth = lines.stride;
   if (block < kLeastExtent || depth == 0 || size == 0) return nullptr;
-  const BallLines lines{Raw(left), nullptr, rows, depth, depth, 1};
   const BallLines whole{Raw(image), nullptr, 1, size, size, 1};
   std::optional<std::vector<LineScale>> row_scales = ScalesOf(lines);
   if (!row_scales.has_value()) return nullptr;
@@ -358,6 +355,20 @@ std::unique_ptr<const BallProducts> BallProducts::Make(const Ball* left, int64_t
                             {cut.left_width, cut.left, block, depth, 1}),
       CutIntoSlices<float>(whole, *std::move(image_scale),
                            {cut.right_width, cut.right, 1, size, 1}));
+}
+
+}  // namespace
+
+std::unique_ptr<const BallProducts> BallProducts::Make(const Ball* left, int64_t rows,
+                                                       int64_t depth, int64_t block,
+                                                       const Ball* image, int64_t size) {
+  return MakeProducts({Raw(left), nullptr, rows, depth, depth, 1}, block, image, size);
+}
+
+std::unique_ptr<const BallProducts> BallProducts::Make(const double* left, int64_t rows,
+                                                       int64_t depth, int64_t block,
+                                                       const Ball* image, int64_t size) {
+  return MakeProducts({nullptr, left, rows, depth, depth, 1}, block, image, size);
 }
 
 namespace {

@@ -25,6 +25,9 @@ class BallProducts {
   /// operand is kept.
   static std::unique_ptr<const BallProducts> Make(const Ball* left, int64_t rows, int64_t depth,
                                                   int64_t block, const Ball* image, int64_t size);
+  /// Numbers on the left.
+  static std::unique_ptr<const BallProducts> Make(const double* left, int64_t rows, int64_t depth,
+                                                  int64_t block, const Ball* image, int64_t size);
   virtual ~BallProducts() = default;
 
   /// c[rows of the block x n] = the block's rows times the columns, every sum with one rounding, in

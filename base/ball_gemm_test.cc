@@ -272,6 +272,39 @@ TEST(BallProducts, AreNotMadeOfWhatHasNoSlices) {
   EXPECT_EQ(BallProducts::Make(rows.data(), 8, 4, 8, image.data(), 8), nullptr);
 }
 
+TEST(BallProducts, NumbersAreTheirBalls) {
+  Rng rng(9);
+  RecordProperty("seed", 9);
+  constexpr int64_t kRows = 6, kDepth = 20, kColumns = 10;
+  const Matrix image = Draw(rng, kDepth * kColumns, 6, true, 128);
+  std::vector<double> numbers;
+  std::vector<Ball> balls;
+  for (int64_t i = 0; i < kRows * kDepth; ++i) {
+    numbers.push_back(rng.Flip(0.1) ? 0 : std::ldexp(rng.Normal(), -static_cast<int>(i % 30)));
+    balls.push_back(Ball::FromDouble(numbers.back()));
+  }
+  const auto copy = [](const float* plane, double* columns) {
+    std::copy_n(plane, kDepth * kColumns, columns);
+  };
+  const BallContext context(128);
+  const BallScope scope(context);
+  const auto products = [&](const auto* left) {
+    std::vector<Ball> result(kRows * kColumns);
+    BallProducts::Make(left, kRows, kDepth, kRows, image.balls.data(), kDepth * kColumns)
+        ->Multiply(0, kColumns, copy, result.data(), kColumns);
+    return result;
+  };
+  const std::vector<Ball> a = products(numbers.data()), b = products(balls.data());
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].Middle(), b[i].Middle()) << i;
+    EXPECT_EQ(a[i].Log2Radius(), b[i].Log2Radius()) << i;
+  }
+  numbers[7] = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(BallProducts::Make(numbers.data(), kRows, kDepth, kRows, image.balls.data(),
+                               kDepth * kColumns),
+            nullptr);
+}
+
 /// The images are longer than the part that one job cuts.
 TEST(BallProducts, LargeImagesAreCutInParts) {
   Rng rng(8);

@@ -85,7 +85,6 @@ struct ConvMeaning {
     const std::vector<Window> windows = Windows(node);
     std::vector<S> loaded_data, loaded_weights;
     const S* const data = AllElements(in, 0, loaded_data);
-    const S* const weights = AllElements(in, 1, loaded_weights);
     const int64_t tile = TileFor<S>(out_channels, depth);
     const int64_t tiles = (positions + tile - 1) / tile;
     // Tiles that are too few for the threads are each gathered for several strips of output
@@ -99,8 +98,9 @@ struct ConvMeaning {
     std::unique_ptr<const BallProducts> products;
     if constexpr (std::is_same_v<S, Ball>) {
       if (positions >= kWorthSlicing)
-        products = BallProducts::Make(weights, w[0], depth, strip, data, NumElements(x));
+        products = Products(in.operand(1), w[0], depth, strip, data, NumElements(x));
     }
+    const S* const weights = products == nullptr ? AllElements(in, 1, loaded_weights) : nullptr;
     auto* const context = ScalarScope<S>::Current();
     ParallelFor(x[0] * groups * tiles * strips, [&](int64_t job) {
       const ScalarScope<S> scope(context);
@@ -130,6 +130,15 @@ struct ConvMeaning {
         for (int64_t j = 0; j < end - begin; ++j) result[o * positions + j] += bias;
       }
     });
+  }
+
+  /// Weights stay numbers where the elements are balls.
+  static std::unique_ptr<const BallProducts> Products(const Operand<Ball>& weights, int64_t rows,
+                                                      int64_t depth, int64_t block,
+                                                      const Ball* image, int64_t size) {
+    return weights.exact != nullptr
+               ? BallProducts::Make(weights.exact, rows, depth, block, image, size)
+               : BallProducts::Make(weights.scalars, rows, depth, block, image, size);
   }
 
   /// result[channels x count] = weights[channels x depth] * the columns that `gather` writes.

@@ -101,6 +101,20 @@ void Rectify(const std::vector<Ball>& x, std::vector<Ball>& y) {
   });
 }
 
+/// Balls keep their digits elsewhere: freeing those of a large value takes as long as small
+/// operators do.
+void Free(std::vector<BallValue>& values) {
+  constexpr int64_t kGrain = 1 << 14;
+  for (BallValue& value : values) {
+    ParallelChunks(static_cast<int64_t>(value.balls.size()), kGrain,
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i)
+                       Ball().swap(value.balls[static_cast<size_t>(i)]);
+                   });
+  }
+  values.clear();
+}
+
 }  // namespace
 
 BallValue BallValue::FromHost(const HostValue& value) {
@@ -195,7 +209,7 @@ absl::StatusOr<std::vector<BallValue>> EvaluateInBalls(const Graph& graph,
       if (graph.IsOutput(value.node)) continue;
       const bool last = last_use[static_cast<size_t>(value.node)] == static_cast<int32_t>(i);
       if (last || IsLargeConstant(graph.node(value.node)))
-        values[static_cast<size_t>(value.node)] = {};
+        Free(values[static_cast<size_t>(value.node)]);
     }
   }
   std::vector<BallValue> outputs;

@@ -79,7 +79,7 @@ Box BoxOfElement(const Shape& shape, int64_t flat) {
 /// nothing is known about proofs.
 absl::Status ForgiveRounding(const Graph& joint, const std::vector<HostValue>& inputs,
                              const std::vector<HostValue>& values, uint64_t seed, FirstLook& look) {
-  MENDEL_ASSIGN_OR_RETURN(const auto noise, FloatNoise(joint, inputs, values, seed, 1));
+  MENDEL_ASSIGN_OR_RETURN(const auto noise, FloatNoise(joint, inputs, values, seed, 1, false));
   const size_t f = static_cast<size_t>(look.suspect->output);
   const size_t g = f + values.size() / 2;
   const int64_t flat = FlatIndex(values[f].type.shape, look.suspect->box.begin);

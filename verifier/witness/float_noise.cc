@@ -54,6 +54,26 @@ class Exactness {
   std::unordered_set<double> known_;
 };
 
+/// `unit` with a random sign; a draw of the generator serves 64 of them.
+class RandomSigns {
+ public:
+  explicit RandomSigns(uint64_t seed) : rng_(seed) {}
+  double Of(double unit) {
+    if (left_-- == 0) {
+      bits_ = rng_.Next();
+      left_ = 63;
+    }
+    const bool positive = (bits_ & 1) != 0;
+    bits_ >>= 1;
+    return positive ? unit : -unit;
+  }
+
+ private:
+  Rng rng_;
+  uint64_t bits_ = 0;
+  int left_ = 0;
+};
+
 class NoisyEvaluation {
  public:
   NoisyEvaluation(uint64_t seed, bool moves_operands)
@@ -72,24 +92,27 @@ class NoisyEvaluation {
       if (!IsFloat(result.type.dtype)) continue;
       const Exactness exactness(result.type.dtype, operands);
       const double unit = UnitRoundoff(result.type.dtype);
-      const uint64_t seed = rng_.Next();
-      const int64_t count = static_cast<int64_t>(result.scalars.size());
-      // A chunk has its own stream: the number of threads changes nothing.
-      ParallelChunks(count, kGrain, [&](int64_t begin, int64_t end) {
-        Rng rng(seed + static_cast<uint64_t>(begin));
-        for (int64_t i = begin; i < end; ++i) {
-          const size_t at = static_cast<size_t>(i);
-          double& value = result.scalars[at];
-          if (exactness.Holds(value)) continue;
-          const double from = moved.empty() ? value : moved[k].scalars[at];
-          value = RoundTo(result.type.dtype, from * (1 + (rng.Flip() ? unit : -unit)));
-        }
+      ForAll(result.scalars, [&](size_t at, double& value, RandomSigns& signs) {
+        if (exactness.Holds(value)) return;
+        const double from = moved.empty() ? value : moved[k].scalars[at];
+        value = RoundTo(result.type.dtype, from * (1 + signs.Of(unit)));
       });
     }
     return results;
   }
 
  private:
+  /// A chunk of values has its own stream of signs: the number of threads changes nothing.
+  template <class Body>
+  void ForAll(std::vector<double>& values, const Body& body) {
+    const uint64_t seed = rng_.Next();
+    ParallelChunks(static_cast<int64_t>(values.size()), kGrain, [&](int64_t begin, int64_t end) {
+      RandomSigns signs(seed + static_cast<uint64_t>(begin));
+      for (size_t at = static_cast<size_t>(begin); at < static_cast<size_t>(end); ++at)
+        body(at, values[at], signs);
+    });
+  }
+
   /// The node on operands that have moved, where it rounds inside.
   std::vector<HostValue> MovedResults(const OpDefinition& op, const NodeView& node,
                                       std::span<const HostValue* const> operands,
@@ -105,7 +128,8 @@ class NoisyEvaluation {
     for (const HostValue* operand : operands) {
       moved.push_back(*operand);
       const double unit = UnitRoundoff(operand->type.dtype);
-      for (double& value : moved.back().scalars) value *= 1 + (rng_.Flip() ? unit : -unit);
+      ForAll(moved.back().scalars,
+             [unit](size_t, double& value, RandomSigns& signs) { value *= 1 + signs.Of(unit); });
     }
     for (const HostValue& value : moved) inputs.push_back(&value);
     return EvaluateNode(op, node, inputs);
@@ -120,12 +144,13 @@ class NoisyEvaluation {
 absl::StatusOr<std::vector<std::vector<double>>> FloatNoise(const Graph& graph,
                                                             std::span<const HostValue> inputs,
                                                             std::span<const HostValue> exact,
-                                                            uint64_t seed, int runs) {
+                                                            uint64_t seed, int runs,
+                                                            bool moves_operands) {
   std::vector<std::vector<double>> noise;
   for (const HostValue& value : exact)
     noise.emplace_back(static_cast<size_t>(NumElements(value.type)), 0.0);
   for (int run = 0; run < runs; ++run) {
-    NoisyEvaluation evaluation(seed + static_cast<uint64_t>(run), runs > 1);
+    NoisyEvaluation evaluation(seed + static_cast<uint64_t>(run), moves_operands);
     MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> values,
                             EvaluateWith(graph, inputs, std::ref(evaluation)));
     for (size_t k = 0; k < values.size(); ++k) {

@@ -19,12 +19,13 @@
 namespace mendel {
 
 /// For each output, in order, the noise of each element, row-major; infinite where an evaluation
-/// overflows. `exact`: the outputs that Evaluate gives. One run moves results alone and costs one
-/// evaluation; several move operands, too, and cost two to three evaluations each.
+/// overflows. `exact`: the outputs that Evaluate gives. A run costs one evaluation, and two to
+/// three where operands move, too: without them, sums of many terms seem too sharp.
 absl::StatusOr<std::vector<std::vector<double>>> FloatNoise(const Graph& graph,
                                                             std::span<const HostValue> inputs,
                                                             std::span<const HostValue> exact,
-                                                            uint64_t seed, int runs);
+                                                            uint64_t seed, int runs,
+                                                            bool moves_operands);
 
 }  // namespace mendel
 

@@ -50,6 +50,7 @@ constexpr size_t kMostUndefined = 6;
 /// median noise of its output.
 constexpr int kNoiseRuns = 3;
 constexpr double kCostlyNoise = 1e9;
+constexpr double kClearMargin = 128;    ///< times one run's noise: others hardly reach the gap
 constexpr int64_t kLeastOfMedian = 16;  ///< elements of an output for which one run suffices
 /// Runs for one element, and elements that are looked at so.
 constexpr int kCloseNoiseRuns = 24;
@@ -225,9 +226,7 @@ class Search {
       if (costly && gap.score <= state.hidden_score) continue;
       if (noise.empty()) {
         const bool once = costly && NumElements(f.type) >= kLeastOfMedian;
-        const int runs = once ? 1 : kNoiseRuns;
-        flops_ += 3 * runs * TotalFlops(pairs);
-        MENDEL_ASSIGN_OR_RETURN(noise, FloatNoise(pairs, *inputs, values, options_.seed, runs));
+        MENDEL_ASSIGN_OR_RETURN(noise, NoiseOfAll(pairs, *inputs, values, once, costly));
         if (costly) std::for_each(noise.begin(), noise.end(), &RaiseToMedian);
       }
       MENDEL_ASSIGN_OR_RETURN(
@@ -244,6 +243,36 @@ class Search {
       state.tried = false;
     }
     return absl::OkStatus();
+  }
+
+  /// Noise of all outputs. Runs after the first are spared where its noise is far below all gaps.
+  absl::StatusOr<std::vector<std::vector<double>>> NoiseOfAll(const Graph& pairs,
+                                                              const std::vector<HostValue>& inputs,
+                                                              const std::vector<HostValue>& values,
+                                                              bool once, bool costly) {
+    const double flops = 3 * TotalFlops(pairs);
+    flops_ += flops;
+    MENDEL_ASSIGN_OR_RETURN(auto noise, FloatNoise(pairs, inputs, values, options_.seed, 1, !once));
+    if (once || (costly && GapsAreClear(values, noise))) return noise;
+    flops_ += (kNoiseRuns - 1) * flops;
+    MENDEL_ASSIGN_OR_RETURN(const auto more, FloatNoise(pairs, inputs, values, options_.seed + 1,
+                                                        kNoiseRuns - 1, true));
+    for (size_t k = 0; k < noise.size(); ++k) {
+      for (size_t i = 0; i < noise[k].size(); ++i) noise[k][i] = std::max(noise[k][i], more[k][i]);
+    }
+    return noise;
+  }
+
+  static bool GapsAreClear(const std::vector<HostValue>& values,
+                           const std::vector<std::vector<double>>& noise) {
+    for (size_t k = 0; k + 1 < values.size(); k += 2) {
+      const int64_t at = LargestGap(values[k], values[k + 1]).element;
+      const size_t flat = static_cast<size_t>(at);
+      if (!(ElementDistance(values[k], values[k + 1], at) >
+            kClearMargin * (noise[k][flat] + noise[k + 1][flat])))
+        return false;
+    }
+    return true;
   }
 
   /// The largest gap beyond noise, which is raised to that of many runs element by element until a
@@ -274,8 +303,8 @@ class Search {
                             RestrictPair(joint_, {{state.query->output, ElementBox(element)}}));
     MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> values, Evaluate(pair, *inputs));
     flops_ += 3 * kCloseNoiseRuns * TotalFlops(pair);
-    MENDEL_ASSIGN_OR_RETURN(const auto noise,
-                            FloatNoise(pair, *inputs, values, options_.seed + 1, kCloseNoiseRuns));
+    MENDEL_ASSIGN_OR_RETURN(const auto noise, FloatNoise(pair, *inputs, values, options_.seed + 1,
+                                                         kCloseNoiseRuns, true));
     return std::pair(noise[0][0], noise[1][0]);
   }
 
