@@ -320,6 +320,10 @@ TEST(Import, RefusesWithOneSentence) {
   Builder kind = unary("Softmax");
   Builder::Set(*kind.graph().mutable_node(0), "axis", 1.0f);
   ExpectRefused(kind, absl::StatusCode::kInvalidArgument, "attribute 'axis' is of the wrong kind");
+  Builder flag = unary("ReduceSum");
+  Builder::Set(*flag.graph().mutable_node(0), "keepdims", int64_t{2});
+  ExpectRefused(flag, absl::StatusCode::kInvalidArgument,
+                "attribute 'keepdims' must be 0 or 1, not 2");
   // A model is refused by what it contains, not by its version.
   for (int64_t opset : {7, 22, 28}) {
     Builder other(opset, 99);

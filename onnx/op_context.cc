@@ -22,6 +22,18 @@ std::map<std::string_view, OpImport>& Registry() {
 
 bool TooLarge(int64_t value) { return value > kMaxAttribute || value < -kMaxAttribute; }
 
+/// Attributes that ONNX specifies as 0 or 1. Evaluators disagree about other numbers: some take
+/// them for true, some for false.
+bool IsFlag(std::string_view name) {
+  static constexpr std::string_view kFlags =
+      " align_corners allowzero antialias ceil_mode count_include_pad detect_negative "
+      "detect_positive exclude_outside exclusive fmod input_forget interleaved inverse is_causal "
+      "is_packed_batching keepdims largest layout linear_before_reset noop_with_empty_axes "
+      "onesided periodic reverse saturate select_last_index sorted storage_order training_mode "
+      "upper ";
+  return kFlags.find(Cat(" ", name, " ")) != std::string_view::npos;
+}
+
 }  // namespace
 
 OpImportRegistrar::OpImportRegistrar(std::initializer_list<OpImport> entries) {
@@ -133,6 +145,10 @@ const onnx::AttributeProto* OpContext::Take(std::string_view name,
 int64_t OpContext::Int(std::string_view name, int64_t fallback) {
   const onnx::AttributeProto* attribute = Take(name, onnx::AttributeProto::INT);
   if (attribute == nullptr) return fallback;
+  if (IsFlag(name) && attribute->i() != 0 && attribute->i() != 1 && kind_error_.ok()) {
+    kind_error_ = InvalidInput("attribute '", name, "' must be 0 or 1, not ", attribute->i());
+    return fallback;
+  }
   if (!TooLarge(attribute->i())) return attribute->i();
   if (kind_error_.ok())
     kind_error_ = InvalidInput("attribute '", name, "' is ", attribute->i(), ", beyond 2^40");

@@ -3,6 +3,7 @@
 // Keys that a query may not see (causal frontier, windows, padding, Boolean masks) get the score
 // minus infinity. A query that sees no key yields zeros.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -171,7 +172,12 @@ class AttentionImport {
     if (!(scale >= 0)) return f_.Fail(InvalidInput("scale ", scale, " has no root"));
     const double root = static_cast<double>(std::sqrt(scale));
     const double cap = op_.Float("softcap", 0);
-    op_.Ignore("softmax_precision");  // the language has no rounding inside an operator
+    // The language has no rounding inside an operator.
+    constexpr int64_t kPrecisions[] = {0, 1, 10, 11, 16};  // none, f32, f16, f64, bf16
+    const int64_t precision = op_.Int("softmax_precision", 0);
+    if (std::find(std::begin(kPrecisions), std::end(kPrecisions), precision) ==
+        std::end(kPrecisions))
+      return f_.Fail(InvalidInput("softmax_precision ", precision, " is no type of floats"));
     mode_ = op_.Wants(3) ? op_.Int("qk_matmul_output_mode", 0) : -1;
     op_.Ignore("qk_matmul_output_mode");
     ValueId scores = f_.MatMul(f_.Times(query_, root), f_.Times(f_.Transposed(Shared(key_)), root));

@@ -15,6 +15,7 @@ Exit code 1: some verdict was wrong. Needs onnx (scripts/soak).
 import argparse
 import collections
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -174,9 +175,7 @@ def mutants(original, feed):
         made.append((f"inputs {k} and {k + 1}", model))
     truth = evaluate(original, [feed])
     for what, model in made:
-        try:
-            onnx.checker.check_model(model, full_check=True)
-        except Exception:
+        if not checked(model):
             continue
         run = evaluate(model, [feed])
         if truth is None or run is None or len(run[0]) != len(truth[0]):
@@ -185,6 +184,19 @@ def mutants(original, feed):
         if all(isinstance(v, numpy.ndarray) for p in arrays for v in p) and all(x.shape == y.shape and x.dtype == y.dtype for x, y in arrays) \
                 and not all(same(x, y) and same(y, x) for x, y in arrays):
             yield what, model
+
+
+def checked(model):
+    """True where the package's checker accepts the model. It runs in a child: some attributes make it abort."""
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        try:
+            onnx.checker.check_model(model, full_check=True)
+            os._exit(0)
+        except Exception:
+            os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
 
 
 def opset_of(model):
@@ -292,8 +304,8 @@ def classify(args, kind, name, feed, model, other, rng):
         return column, why, verdict
 
 
-def pairs(cases, only, rng):
-    """(kind, name, its inputs, A, B, why there is none)"""
+def pairs(cases, only, kind, rng):
+    """(kind, name, its inputs, A, B, why there is none); `kind`: None, or the only one that is wanted"""
     for name, case in sorted(cases.items()):
         if only not in name or len(case.model.graph.node) != 1 or "_expanded" in name:
             continue
@@ -307,7 +319,7 @@ def pairs(cases, only, rng):
             continue
         plain = lowered(case.model, feed)
         yield "masked", name, feed, plain, *masked(rng, plain, feed)
-        for what, mutant in mutants(plain, feed):
+        for what, mutant in mutants(plain, feed) if kind in (None, "mutated") else ():
             yield "mutated", f"{name} {what}", feed, plain, mutant, ""
         for twin in sorted(cases):
             if re.fullmatch(re.escape(name) + r"_expanded(_ver\d+)?", twin):
@@ -333,7 +345,7 @@ def main():
     reasons = collections.defaultdict(lambda: collections.defaultdict(list))
     wrong = []
     rng = numpy.random.default_rng(1)
-    for kind, name, feed, model, other, why in pairs(cases, args.only, rng):
+    for kind, name, feed, model, other, why in pairs(cases, args.only, args.kind, rng):
         if args.kind not in (None, kind):
             continue
         column, why, verdict = classify(args, kind, name, feed, model, other, rng) if other is not None else ("skipped", why, "")
