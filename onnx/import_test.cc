@@ -299,6 +299,18 @@ TEST(Import, LocalFunctionsAreInlined) {
   ExpectRefused(endless, absl::StatusCode::kUnimplemented, "levels deep");
 }
 
+/// Some evaluators ignore the attribute there, others divide by weights of zero.
+TEST(Import, NearestResizesExcludeNothing) {
+  Builder model;
+  model.Input("x", {"1", "1", "2", "2"})
+      .Initializer("scales", Floats({4}, {1, 1, 2, 2}))
+      .Output("y")
+      .Node("Resize", {"x", "", "scales"}, {"y"});
+  EXPECT_THAT(Text(model), HasSubstr("Resize"));
+  Builder::Set(*model.graph().mutable_node(0), "exclude_outside", int64_t{1});
+  ExpectRefused(model, absl::StatusCode::kUnimplemented, "exclude_outside of mode nearest");
+}
+
 TEST(Import, RefusesWithOneSentence) {
   const auto unary = [](const std::string& op) {
     Builder model;

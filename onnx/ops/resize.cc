@@ -117,6 +117,9 @@ absl::Status ImportResize(OpContext& op) {
       std::any_of(plan.scales.begin(), plan.scales.end(), [](double scale) { return scale < 1; });
   if (first_form && mode == "nearest" && shrinks)
     return Unsupported("opset 10 leaves the sampled positions open when it shrinks");
+  const int64_t exclude = op.Int("exclude_outside", 0);
+  if (exclude != 0 && mode == "nearest")
+    return Unsupported("exclude_outside of mode nearest, which evaluators read in different ways");
   return op.SetOutput(0, op.Emit("Resize", {op.In(0)},
                                  {{"output_sizes", plan.sizes},
                                   {"scales", plan.scales},
@@ -125,7 +128,7 @@ absl::Status ImportResize(OpContext& op) {
                                   {"coordinate_transformation_mode", transform},
                                   {"nearest_mode", nearest},
                                   {"cubic_coeff_a", op.Float("cubic_coeff_a", -0.75)},
-                                  {"exclude_outside", op.Int("exclude_outside", 0)},
+                                  {"exclude_outside", exclude},
                                   {"extrapolation_value", op.Float("extrapolation_value", 0)},
                                   {"antialias", op.Int("antialias", 0)}}));
 }
