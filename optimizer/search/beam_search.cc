@@ -23,6 +23,7 @@
 #include "optimizer/normalize.h"
 #include "optimizer/search/candidate_log.h"
 #include "optimizer/search/candidates.h"
+#include "optimizer/search/matches.h"
 #include "optimizer/search/search.h"
 #include "optimizer/search/search_record.h"
 #include "optimizer/search/search_session.h"
