@@ -22,7 +22,7 @@
 #include "bench/growth_graphs.h"
 #include "graph/rewrite.h"
 #include "optimizer/pipeline.h"
-#include "optimizer/search/search_session.h"
+#include "optimizer/search/matches.h"
 
 namespace mendel {
 namespace {

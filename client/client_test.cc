@@ -49,6 +49,15 @@ TEST(Format, AssignmentsAndNames) {
   EXPECT_EQ(ByteText(1234567), "1.2 MB");
 }
 
+TEST(Format, TablesAreAligned) {
+  EXPECT_EQ(IndexText({0, 12}), "[0, 12]");
+  EXPECT_EQ(IndexText({0, 12}, ","), "[0,12]");
+  EXPECT_EQ(IndexText({}), "[]");
+  EXPECT_THAT(
+      TableLines({{"value", "ms", "note"}, {"x", "12.5", ""}, {"long name", "3", "late"}}, {1}),
+      testing::ElementsAre("value        ms  note", "x          12.5  ", "long name     3  late"));
+}
+
 TEST(Bundle, HoldsWhatAReportNeeds) {
   const std::string folder = testing::TempDir() + "/bundle-test-" + std::to_string(::getpid());
   std::filesystem::create_directory(folder);

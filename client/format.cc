@@ -61,6 +61,28 @@ std::string ByteText(double bytes) {
   return Cat(Decimals(bytes, unit == 0 ? 0 : 1), " ", kUnits[unit]);
 }
 
+std::string IndexText(const Shape& index, const char* separator) {
+  return Cat("[", absl::StrJoin(index, separator), "]");
+}
+
+std::vector<std::string> TableLines(const std::vector<std::vector<std::string>>& rows,
+                                    const std::set<size_t>& numbers) {
+  std::vector<size_t> widths(rows[0].size(), 0);
+  for (const std::vector<std::string>& row : rows) {
+    for (size_t k = 0; k < widths.size(); ++k) widths[k] = std::max(widths[k], row[k].size());
+  }
+  std::vector<std::string> lines;
+  for (const std::vector<std::string>& row : rows) {
+    std::string& line = lines.emplace_back();
+    for (size_t k = 0; k < widths.size(); ++k) {
+      const std::string gap(widths[k] - row[k].size(), ' ');
+      const bool number = numbers.count(k) > 0, last = k + 1 == widths.size();
+      line += Cat(k == 0 ? "" : "  ", number ? gap : "", row[k], number || last ? "" : gap);
+    }
+  }
+  return lines;
+}
+
 std::string AxiomsText(const std::vector<std::string>& axioms) {
   return axioms.empty() ? "" : Cat(", by ", absl::StrJoin(axioms, ", "));
 }

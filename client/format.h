@@ -3,12 +3,14 @@
 #define MENDEL_CLIENT_FORMAT_H_
 
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "graph/types.h"
 
 namespace mendel {
 
@@ -31,6 +33,14 @@ std::string Decimals(double value, int digits);
 
 /// "12.3 MB" (decimal units).
 std::string ByteText(double bytes);
+
+/// "[0, 3, 1]": the indices of one element.
+std::string IndexText(const Shape& index, const char* separator = ", ");
+
+/// Lines of a table: columns are aligned and two spaces apart. All rows have the cells of the first
+/// one, its heading. Columns `numbers` are aligned to the right, others to the left.
+std::vector<std::string> TableLines(const std::vector<std::vector<std::string>>& rows,
+                                    const std::set<size_t>& numbers);
 
 /// Axioms that a certificate uses, for the end of its line: ", by masked softmax"; "" for none.
 std::string AxiomsText(const std::vector<std::string>& axioms);

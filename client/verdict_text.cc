@@ -25,12 +25,6 @@ std::string Short(double value) {
   return text;
 }
 
-std::string IndexText(const Shape& index) {
-  std::string text;
-  for (int64_t at : index) text += Cat(text.empty() ? "" : ", ", at);
-  return "[" + text + "]";
-}
-
 bool Refitted(const PairVerdict& verdict) {
   return verdict.refit.has_value() && verdict.refit->applies;
 }

@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 #include "graph/rewrite.h"
-#include "optimizer/search/search_session.h"
+#include "optimizer/search/matches.h"
 #include "runtime/plan_bundle.h"
 
 namespace mendel {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "optimizer/search/matches.h"
 #include "optimizer/search/search_session.h"
 #include "runtime/backend.h"
 

@@ -1,208 +1,34 @@
 #include "client/c_api/mendel_optimizer.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/deadline.h"
-#include "base/parallel.h"
 #include "base/status.h"
+#include "client/c_api/call.h"
+#include "client/c_api/program.h"
 #include "client/facts_context.h"
 #include "client/model_session.h"
-#include "client/optimize_model.h"
-#include "client/plan_explanation.h"
-#include "client/plan_facts.h"
 #include "client/verify_pair.h"
 #include "onnx/export.h"
 #include "onnx/interface.h"
-#include "optimizer/certificate_proto.h"
 #include "runtime/bundle_session.h"
 #include "runtime/c_api_support.h"
 #include "runtime/plan_bundle.h"
-
-struct mendel_stop {
-  std::atomic<bool> requested = false;
-};
-
-struct mendel_program {
-  std::vector<mendel::Plan> plans;
-  std::string report = "null";  // JSON
-};
 
 namespace mendel {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Names in facts come from models and need not be UTF-8.
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 char* NewText(const std::string& text) {
   auto copy = std::make_unique<char[]>(text.size() + 1);
   std::memcpy(copy.get(), text.c_str(), text.size() + 1);
   return copy.release();
-}
-
-absl::Status CheckModel(const mendel_model* model) {
-  if (model == nullptr || (model->path == nullptr && model->bytes == nullptr))
-    return InvalidInput("the model is NULL");
-  return absl::OkStatus();
-}
-
-std::string NameOf(const mendel_model& model) {
-  return model.path == nullptr ? "model" : model.path;
-}
-
-std::optional<std::string_view> BytesOf(const mendel_model& model) {
-  if (model.bytes == nullptr) return std::nullopt;
-  return std::string_view(static_cast<const char*>(model.bytes), model.size);
-}
-
-/// The call, with defaults where it is NULL.
-absl::StatusOr<mendel_call> CallOf(const mendel_call* call) {
-  if (call == nullptr) return mendel_call{sizeof(mendel_call), nullptr, nullptr, nullptr, nullptr};
-  if (call->size != sizeof(mendel_call)) {
-    return InvalidInput("the call has ", call->size, " bytes where this library has ",
-                        sizeof(mendel_call));
-  }
-  return *call;
-}
-
-absl::Status ParseWords(CLI::App& app, const char* const* options) {
-  std::vector<std::string> words;
-  for (; options != nullptr && *options != nullptr; ++options) words.emplace_back(*options);
-  std::reverse(words.begin(), words.end());  // as CLI11 takes them
-  app.set_help_flag();
-  try {
-    app.parse(words);
-  } catch (const CLI::ParseError& error) {
-    return InvalidInput(error.what());
-  }
-  return absl::OkStatus();
-}
-
-/// The lock of one long call. Restores ParallelFor's number of threads when destroyed.
-class Turn {
- public:
-  /// Waits for the lock; returns Cancelled if a stop is requested meanwhile.
-  static absl::StatusOr<std::unique_ptr<Turn>> Take(const mendel_stop* stop) {
-    static auto* mutex = new std::timed_mutex();
-    while (!mutex->try_lock_for(std::chrono::milliseconds(50))) {
-      if (stop != nullptr && stop->requested)
-        return absl::CancelledError("stopped before it began");
-    }
-    std::unique_ptr<Turn> turn(new Turn(*mutex));
-    if (stop != nullptr && stop->requested) return absl::CancelledError("stopped before it began");
-    return turn;
-  }
-  ~Turn() {
-    SetParallelism(parallelism_);
-    mutex_.unlock();
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  explicit Turn(std::timed_mutex& mutex) : mutex_(mutex), parallelism_(Parallelism()) {}
-
-  std::timed_mutex& mutex_;
-  int parallelism_;
-};
-
-/// Passes events on to the caller: new phases at once, others four times a second.
-class Reporter {
- public:
-  explicit Reporter(const mendel_call& call) : call_(call) {}
-  void Show(const ProgressEvent& event) {
-    if (call_.progress == nullptr || (call_.stop != nullptr && call_.stop->requested)) return;
-    if (!event.last && event.phase == phase_ && clock_.Seconds() - shown_ < 0.25) return;
-    shown_ = clock_.Seconds();
-    phase_ = event.phase;
-    const Json json = {{"phase", event.phase},
-                       {"detail", event.detail},
-                       {"candidates", event.candidates},
-                       {"candidates_per_second", event.candidates_per_second},
-                       {"best_speedup", event.best_speedup},
-                       {"seconds_left", event.seconds_left}};
-    call_.progress(call_.user, Dump(json).c_str());
-  }
-
- private:
-  const mendel_call& call_;
-  Stopwatch clock_;
-  double shown_ = -1;
-  std::string phase_;
-};
-
-absl::StatusOr<mendel_program*> OptimizeProgram(const mendel_model* model,
-                                                const mendel_call* given) {
-  MENDEL_RETURN_IF_ERROR(CheckModel(model));
-  MENDEL_ASSIGN_OR_RETURN(const mendel_call call, CallOf(given));
-  OptimizeSettings settings;
-  CLI::App app;
-  AddOptimizeSettings(app, settings);
-  MENDEL_RETURN_IF_ERROR(ParseWords(app, call.options));
-  settings.model = NameOf(*model);
-  settings.import.bytes = BytesOf(*model);
-  MENDEL_ASSIGN_OR_RETURN(const auto turn, Turn::Take(call.stop));
-  Reporter reporter(call);
-  OptimizeWatcher watcher;
-  watcher.progress = [&](const ProgressEvent& event) { reporter.Show(event); };
-  watcher.phase = [&](const std::string& phase) {
-    reporter.Show({.phase = phase, .detail = "", .seconds_left = -1});
-  };
-  watcher.interrupted = call.stop == nullptr ? nullptr : &call.stop->requested;
-  FactsContext context;
-  MENDEL_ASSIGN_OR_RETURN(const Optimized optimized, OptimizeModel(settings, watcher, context));
-  MENDEL_RETURN_IF_ERROR(ReportOptimization(optimized, settings, watcher, context));
-  auto program = std::make_unique<mendel_program>();
-  for (const OptimizeResult& result : optimized.results) program->plans.push_back(result.plan);
-  program->report = Dump(context.facts());
-  return program.release();
-}
-
-absl::StatusOr<Json> MemberFacts(const Plan& plan) {
-  FactsContext context;
-  ReportExplanation(plan, context);
-  ReportPlanTimes(plan.info, context);
-  Json& facts = context.facts();
-  const Json mutants = std::move(facts["mutants"]);
-  ReportPlanInfo(plan.info, context);
-  facts["mutant_counts"] = std::move(facts["mutants"]);
-  facts["mutants"] = mutants;
-  for (const auto& [name, shape] : InputShapes(plan.graph)) facts["inputs"][name] = shape;
-  facts["certificate"] = nullptr;
-  if (!plan.certificate_bytes.empty()) {
-    MENDEL_ASSIGN_OR_RETURN(const Certificate certificate,
-                            ParseCertificate(plan.certificate_bytes));
-    facts["certificate"] = {{"bound_log2", certificate.bound_log2},
-                            {"tests", certificate.draws.size()},
-                            {"elements", certificate.elements},
-                            {"segments", certificate.segments},
-                            {"degree", certificate.degree}};
-  }
-  return std::move(facts);
-}
-
-absl::StatusOr<std::string> FactsOf(const mendel_program& program) {
-  Json facts = {{"members", Json::array()}, {"report", Json::parse(program.report)}};
-  for (const Plan& plan : program.plans) {
-    MENDEL_ASSIGN_OR_RETURN(Json member, MemberFacts(plan));
-    facts["members"].push_back(std::move(member));
-  }
-  return Dump(facts);
 }
 
 absl::StatusOr<std::string> VerifyModels(const mendel_model* a, const mendel_model* b,
@@ -224,9 +50,8 @@ absl::StatusOr<std::string> VerifyModels(const mendel_model* a, const mendel_mod
   Reporter reporter(call);
   reporter.Show({.phase = "compare", .detail = "", .seconds_left = -1});
   FactsContext context;
-  MENDEL_RETURN_IF_ERROR(
-      ComparePair(pair, call.stop == nullptr ? nullptr : &call.stop->requested, nullptr, context));
-  return Dump(context.facts());
+  MENDEL_RETURN_IF_ERROR(ComparePair(pair, StopOf(call), nullptr, context));
+  return CompactJson(context.facts());
 }
 
 Json DeclaredJson(const std::vector<DeclaredValue>& values) {
@@ -252,14 +77,14 @@ absl::StatusOr<std::string> DescribeModel(const mendel_model* model) {
   const auto bytes = BytesOf(*model);
   MENDEL_ASSIGN_OR_RETURN(const ModelInterface interface,
                           bytes.has_value() ? ParseInterface(*bytes) : ReadInterface(model->path));
-  return Dump({{"inputs", DeclaredJson(interface.inputs)},
-               {"outputs", DeclaredJson(interface.outputs)},
-               {"producer_name", interface.producer_name},
-               {"graph_name", interface.graph_name},
-               {"domain", interface.domain},
-               {"description", interface.description},
-               {"version", interface.version},
-               {"metadata", interface.metadata}});
+  return CompactJson({{"inputs", DeclaredJson(interface.inputs)},
+                      {"outputs", DeclaredJson(interface.outputs)},
+                      {"producer_name", interface.producer_name},
+                      {"graph_name", interface.graph_name},
+                      {"domain", interface.domain},
+                      {"description", interface.description},
+                      {"version", interface.version},
+                      {"metadata", interface.metadata}});
 }
 
 absl::StatusOr<mendel_plan*> CompileModel(const mendel_model* model, const char* shapes,

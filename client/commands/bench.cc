@@ -147,46 +147,34 @@ void ReportPlan(const PlanTimes& times, double read_ms, Context& context) {
   ReportConditions("device after   ", times.conditions->after, context);
 }
 
-std::string Column(const std::string& text, size_t width) {
-  return std::string(width - std::min(width, text.size()), ' ') + text;
-}
-
 /// One row per member of a bundle.
 void ReportTable(const std::vector<NamedShapes>& offered, const std::vector<PlanTimes>& times,
                  Context& context) {
-  size_t width = 6;
-  for (const NamedShapes& shapes : offered) width = std::max(width, ShapesText(shapes).size());
+  std::vector<std::vector<std::string>> rows = {
+      {"inputs", "median ms", "min ms", "p90 ms", "runs"}};
   const bool baseline = times[0].baseline.has_value();
-  context.Line(Cat("inputs", std::string(width - 6, ' '), " median ms     min ms     p90 ms   runs",
-                   baseline ? "  baseline ms  speed-up" : ""));
+  if (baseline) rows[0].insert(rows[0].end(), {"baseline ms", "speed-up"});
   for (size_t k = 0; k < times.size(); ++k) {
-    const std::string inputs = ShapesText(offered[k]);
-    std::string row =
-        Cat(inputs, std::string(width - inputs.size(), ' '),
-            Column(Decimals(times[k].plan.median_ms, 3), 10),
-            Column(Decimals(times[k].plan.min_ms, 3), 11),
-            Column(Decimals(times[k].plan.p90_ms, 3), 11), Column(Cat(times[k].plan.runs), 7));
+    const Timing& plan = times[k].plan;
+    rows.push_back({ShapesText(offered[k]), Decimals(plan.median_ms, 3), Decimals(plan.min_ms, 3),
+                    Decimals(plan.p90_ms, 3), Cat(plan.runs)});
     if (baseline)
-      row += Cat(Column(Decimals(times[k].baseline->median_ms, 3), 13),
-                 Column(Decimals(times[k].Speedup(), 2), 10));
-    context.Line(row);
+      rows.back().insert(rows.back().end(), {Decimals(times[k].baseline->median_ms, 3),
+                                             Decimals(times[k].Speedup(), 2)});
   }
+  for (const std::string& line : TableLines(rows, {1, 2, 3, 4, 5, 6})) context.Line(line);
 }
 
 std::vector<std::string> PeerCells(const PeerTimes& times, int threads) {
-  if (!times.missing.empty()) return {times.name, times.version, "", "", "", times.missing};
-  return {times.name,
-          times.version,
-          Cat(threads),
-          Decimals(times.median_ms, 3),
-          Cat(Decimals(100 * times.spread, 0), " %"),
-          ""};
+  if (!times.missing.empty()) return {times.name, times.version, "", "", ""};
+  return {times.name, times.version, Cat(threads), Decimals(times.median_ms, 3),
+          Cat(Decimals(100 * times.spread, 0), " %")};
 }
 
 void ReportPeers(const PeerReport& report, int threads, Context& context) {
   nlohmann::ordered_json facts = {{"model", report.model}, {"python", report.python}};
   std::vector<std::vector<std::string>> rows = {
-      {"runtime", "version", "threads", "median ms", "spread", ""}};
+      {"runtime", "version", "threads", "median ms", "spread"}};
   for (const PeerTimes& times : report.runtimes) {
     rows.push_back(PeerCells(times, threads));
     nlohmann::ordered_json runtime = {{"name", times.name}, {"version", times.version}};
@@ -200,15 +188,11 @@ void ReportPeers(const PeerReport& report, int threads, Context& context) {
     }
     facts["runtimes"].push_back(std::move(runtime));
   }
-  std::vector<size_t> widths(6, 0);
-  for (const auto& row : rows) {
-    for (size_t k = 0; k < 5; ++k) widths[k] = std::max(widths[k], row[k].size());
-  }
-  for (const auto& row : rows) {
-    std::string line = Cat(row[0], std::string(widths[0] - row[0].size(), ' '), "  ", row[1],
-                           std::string(widths[1] - row[1].size(), ' '));
-    for (size_t k = 2; k < 5; ++k) line += Cat("  ", Column(row[k], widths[k]));
-    context.Line(row[5].empty() ? line : Cat(row[0], "  ", row[5]));
+  const std::vector<std::string> lines = TableLines(rows, {2, 3, 4});
+  context.Line(lines[0]);
+  for (size_t k = 0; k < report.runtimes.size(); ++k) {
+    const PeerTimes& times = report.runtimes[k];
+    context.Line(times.missing.empty() ? lines[k + 1] : Cat(times.name, "  ", times.missing));
   }
   context.Line(Cat("in turn, ", report.runtimes[0].rounds_ms.size(),
                    " rounds each; the others ran ", report.model, ", in ", report.python));

@@ -59,12 +59,6 @@ std::string NumberText(double number) {
   return text;
 }
 
-std::string IndexText(const Shape& index) {
-  std::string text;
-  for (const int64_t k : index) text += Cat(text.empty() ? "" : ",", k);
-  return Cat("[", text, "]");
-}
-
 /// One row of the table.
 struct Row {
   std::string name, counterpart;
@@ -74,7 +68,7 @@ struct Row {
   ValueErrors errors;
   std::string Beyond() const {
     if (!errors.first.has_value()) return "-";
-    return Cat(IndexText(errors.first->index), ": ", NumberText(errors.first->have), " for ",
+    return Cat(IndexText(errors.first->index, ","), ": ", NumberText(errors.first->have), " for ",
                NumberText(errors.first->want));
   }
   std::vector<std::string> Cells() const {
@@ -100,26 +94,6 @@ const std::vector<std::string>& Head() {
   static const auto& head = *new std::vector<std::string>{
       "value", "type", "largest error", "relative", "mean error", "first beyond tolerance"};
   return head;
-}
-
-/// Aligned columns; numbers to the right.
-void ReportTable(const std::vector<std::vector<std::string>>& rows, Context& context) {
-  std::vector<size_t> widths;
-  for (const std::string& title : Head()) widths.push_back(title.size());
-  for (const auto& row : rows) {
-    for (size_t k = 0; k < row.size(); ++k) widths[k] = std::max(widths[k], row[k].size());
-  }
-  const auto line = [&](const std::vector<std::string>& row) {
-    std::string text;
-    for (size_t k = 0; k < row.size(); ++k) {
-      const std::string gap(widths[k] - row[k].size(), ' ');
-      const bool number = k >= 2 && k <= 4;
-      text += Cat(k == 0 ? "" : "  ", number ? gap : "", row[k], number || k == 5 ? "" : gap);
-    }
-    context.Line(text);
-  };
-  line(Head());
-  for (const auto& row : rows) line(row);
 }
 
 absl::StatusOr<std::map<std::string, Tensor>> ReadAssigned(const std::vector<std::string>& texts) {
@@ -217,7 +191,9 @@ absl::Status Report(const ComparedModel& model, const SideValues& side, std::vec
   facts["summary"] = Cat(rows.size(), " values compared, ", verdict,
                          unpaired == 0 ? "" : Cat("; ", unpaired, " without a counterpart"));
   context.Line(Cat(options.model, " with ", options.with, " (", side.runtime, ")"));
-  ReportTable(cells, context);
+  std::vector<std::vector<std::string>> table = {Head()};
+  table.insert(table.end(), cells.begin(), cells.end());
+  for (const std::string& line : TableLines(table, {2, 3, 4})) context.Line(line);
   for (const std::string& note : side.notes) context.Note(Cat("note: ", note));
   context.Line(facts["summary"].get<std::string>());
   if (first != nullptr) context.Answer(kExitNo);

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "graph/rewrite.h"
 #include "optimizer/egraph/extract.h"
+#include "optimizer/search/matches.h"
 
 namespace mendel {
 namespace {

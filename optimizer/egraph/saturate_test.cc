@@ -18,6 +18,7 @@
 #include "graph/text.h"
 #include "optimizer/egraph/extract.h"
 #include "optimizer/normalize.h"
+#include "optimizer/search/matches.h"
 #include "runtime/backend.h"
 
 namespace mendel {

@@ -7,7 +7,7 @@
 
 #include "graph/text.h"
 #include "mutator/rule.h"
-#include "optimizer/search/search_session.h"
+#include "optimizer/search/matches.h"
 
 namespace mendel {
 namespace {

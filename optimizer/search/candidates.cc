@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "mutator/regions/candidates.h"
 #include "optimizer/profile/operator_profiles.h"
+#include "optimizer/search/matches.h"
 
 namespace mendel {
 namespace {

@@ -7,17 +7,14 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "graph/op_definition.h"
-#include "graph/rewrite.h"
 #include "graph/weight_bytes.h"
-#include "mutator/saving.h"
 #include "optimizer/profile/subprogram_key.h"
+#include "optimizer/search/matches.h"
 
 namespace mendel {
 namespace {
 
-constexpr double kWholeWin = 0.99;     // a whole program must get this much faster
-constexpr double kMaxFlopRatio = 2.5;  // more arithmetic than this never won where it was measured
-constexpr double kSubprogramSeconds = 0.15;
+constexpr double kWholeWin = 0.99;  // a whole program must get this much faster
 constexpr double kWholeSeconds = 1.5;
 constexpr double kInterruptedSeconds = 0.5;  // of the last comparison after an interrupt
 constexpr double kLastShare = 0.08;          // of the budget, for a last comparison past it
@@ -35,66 +32,6 @@ int64_t MostGrowth(const Graph& baseline, const SearchOptions& options) {
 std::string BudgetName(const SearchOptions& options) { return Cat(options.budget_seconds, " s"); }
 
 }  // namespace
-
-std::vector<const Rule*> RulesOfSearch(const SearchOptions& options, bool all) {
-  std::vector<const Rule*> rules;
-  for (const Rule* rule : AllRules()) {
-    const bool wanted = all || rule->stage == Stage::kSearch;
-    if (wanted && options.disabled_rules.count(std::string(rule->name)) == 0) rules.push_back(rule);
-  }
-  return rules;
-}
-
-absl::StatusOr<std::string> MatchKey(const Graph& graph, const Rule& rule, const Match& match) {
-  MENDEL_ASSIGN_OR_RETURN(const Subprogram place, MakeSubprogram(graph, match.nodes));
-  MENDEL_ASSIGN_OR_RETURN(const Graph original, Extract(graph, place));
-  std::string key(rule.name);
-  for (const auto& [name, value] : match.choices) key += Cat(" ", name, "=", value);
-  return Cat(key, " ", SubprogramKey(original));
-}
-
-std::string MatchName(std::string_view rule, const std::vector<std::string>& nodes) {
-  std::string text(rule);
-  for (const std::string& node : nodes) text += "\n" + node;
-  return text;
-}
-
-std::vector<std::string> NodeNames(const Graph& graph, const Match& match) {
-  std::vector<std::string> names;
-  for (const int32_t id : match.nodes) names.push_back(graph.node(id).name);
-  return names;
-}
-
-plan::AppliedMutant DescribeMutant(const Graph& graph, const Mutant& mutant,
-                                   const Alternative& alternative, double original_ns,
-                                   double mutant_ns) {
-  plan::AppliedMutant applied;
-  applied.set_rule(std::string(mutant.rule->name));
-  applied.set_claim(std::string(ClaimName(mutant.rule->claim)));
-  for (const auto& [name, value] : mutant.match.choices) (*applied.mutable_choices())[name] = value;
-  for (std::string& name : NodeNames(graph, mutant.match)) applied.add_where(std::move(name));
-  for (std::string& saved : DescribeSaving(mutant.original, alternative.graph, *mutant.rule))
-    applied.add_saved(std::move(saved));
-  applied.set_mending(alternative.correction);
-  applied.set_flop_share(alternative.flop_share);
-  applied.set_original_ns(original_ns);
-  applied.set_mutant_ns(mutant_ns);
-  for (size_t k = 0; k < alternative.boxes.size(); ++k) {
-    plan::MendedOutput* output = applied.add_mended();
-    const GraphOutput& corrected = alternative.graph.outputs()[k];
-    output->set_output(corrected.name);
-    const TensorType& type = alternative.graph.type(corrected.value);
-    output->set_elements(NumElements(type));
-    for (const int64_t extent : type.shape) output->add_shape(extent);
-    for (const Box& box : alternative.boxes[k]) {
-      plan::BoxProto* proto = output->add_boxes();
-      for (int64_t value : box.begin) proto->add_begin(value);
-      for (int64_t value : box.end) proto->add_end(value);
-      output->set_wrong_elements(output->wrong_elements() + box.Volume());
-    }
-  }
-  return applied;
-}
 
 SearchSession::SearchSession(const Graph& baseline, Profiler& profiler, ProfileCache& cache,
                              const SearchOptions& options)
@@ -188,107 +125,6 @@ void SearchSession::NoteExpectedBest(const Variant& variant,
 
 bool SearchSession::Faster(const PairedRatio& ratio) {
   return ratio.median < kWholeWin && ratio.high < 1;
-}
-
-bool SearchSession::GrowsTooMuch(const Graph& before, const Graph& after) {
-  if (MadeWeightBytes(after) - MadeWeightBytes(before) <= most_growth_) return false;
-  result_.counters.set_weight_growth(result_.counters.weight_growth() + 1);
-  return true;
-}
-
-std::optional<Mutant> SearchSession::Make(const Graph& graph, const Rule& rule,
-                                          const Match& match) {
-  auto mutant = MakeMutant(graph, rule, match);
-  if (mutant.ok()) return *std::move(mutant);
-  if (absl::IsInternal(mutant.status())) NoteFault(rule, std::string(mutant.status().message()));
-  return std::nullopt;
-}
-
-void SearchSession::NoteFault(const Rule& rule, std::string_view what) {
-  faults_.insert(DescribeFault(rule, what));
-}
-
-absl::StatusOr<bool> SearchSession::VerifyCandidate(const Mutant& mutant, double seconds,
-                                                    Alternative& alternative) {
-  plan::SearchCounters& counters = result_.counters;
-  counters.set_proposed(counters.proposed() + 1);
-  if (RunTimeFlops(mutant.mutant) > kMaxFlopRatio * RunTimeFlops(mutant.original)) {
-    counters.set_screened_out(counters.screened_out() + 1);
-    alternative.verification = Verification::kScreenedOut;
-    alternative.reason =
-        Cat("computes more than ", kMaxFlopRatio, " times as much as what it replaces");
-    return false;
-  }
-  if (GrowsTooMuch(mutant.original, mutant.mutant)) {
-    alternative.verification = Verification::kScreenedOut;
-    alternative.reason = "makes more weights than --max-weight-growth allows";
-    return false;
-  }
-  MENDEL_ASSIGN_OR_RETURN(alternative, Verify(mutant, Limits(), cache_));
-  if (alternative.faulty) NoteFault(*mutant.rule, alternative.reason);
-  const Verification verification = alternative.verification;
-  if (verification == Verification::kCorrected || verification == Verification::kTooWrong)
-    counters.set_partial(counters.partial() + 1);
-  if (verification == Verification::kCorrected) counters.set_mended(counters.mended() + 1);
-  if (verification == Verification::kScreenedOut || verification == Verification::kUnproven)
-    counters.set_screened_out(counters.screened_out() + 1);
-  const bool compared = verification == Verification::kCorrected && !alternative.others.empty() &&
-                        Affords(AloneSeconds(seconds));
-  if (compared) MENDEL_RETURN_IF_ERROR(ChooseCorrection(mutant, alternative));
-  return verification == Verification::kEqual || verification == Verification::kCorrected;
-}
-
-absl::Status SearchSession::ChooseCorrection(const Mutant& mutant, Alternative& alternative) {
-  std::vector<Variant> variants = {
-      {alternative.graph, {}, Cat("corrected by ", alternative.correction)}};
-  for (const CorrectedMutant& other : alternative.others) {
-    variants.push_back({other.graph, {}, Cat("corrected by ", CorrectionName(other.correction))});
-  }
-  MENDEL_RETURN_IF_ERROR(PredictAlgorithms(variants));
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times,
-                          profiler_.Compare(variants, kSubprogramSeconds));
-  size_t fastest = 0;
-  for (size_t k = 1; k < times.size(); ++k) {
-    if (!times[k].dropped && times[k].timing.median_ms < times[fastest].timing.median_ms)
-      fastest = k;
-  }
-  return PreferCorrection(mutant, static_cast<int>(fastest) - 1, alternative, cache_);
-}
-
-absl::Status SearchSession::PredictAlgorithms(std::vector<Variant>& variants) const {
-  if (!IsPredicted()) return absl::OkStatus();
-  for (Variant& variant : variants) {
-    MENDEL_ASSIGN_OR_RETURN(variant.algorithms, profiler_.PredictedAlgorithms(variant.graph));
-  }
-  return absl::OkStatus();
-}
-
-double SearchSession::AloneSeconds(double seconds) const {
-  const double expected = std::max(kSubprogramSeconds, AloneRuns(seconds));
-  return alone_spent_ > alone_expected_ ? expected * alone_spent_ / alone_expected_ : expected;
-}
-
-absl::StatusOr<AloneTimes> SearchSession::MeasureAlone(const Graph& original, const Graph& mutant,
-                                                       double seconds, const std::string& name) {
-  const Stopwatch clock;
-  std::vector<Variant> variants = {{original, {}, "the original"}, {mutant, {}, name}};
-  MENDEL_RETURN_IF_ERROR(PredictAlgorithms(variants));
-  if (!preferred_.empty() && !IsPredicted()) {
-    variants.push_back({original, profiler_.Everywhere(original, preferred_),
-                        Cat("the original by ", preferred_)});
-    variants.push_back(
-        {mutant, profiler_.Everywhere(mutant, preferred_), Cat(name, " by ", preferred_)});
-  }
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times,
-                          profiler_.Compare(variants, kSubprogramSeconds));
-  alone_expected_ += std::max(kSubprogramSeconds, AloneRuns(seconds));
-  alone_spent_ += clock.Seconds();
-  // Ratios count round by round: a machine that is slower for a while is so for all programs.
-  double best[2] = {times[0].ratio.median, times[1].ratio.median};
-  for (size_t k = 2; k < times.size(); ++k)
-    best[k % 2] = std::min(best[k % 2], times[k].ratio.median);
-  const double unit_ns = times[0].timing.median_ms * 1e6;
-  return AloneTimes{best[1] / best[0], best[0] * unit_ns, best[1] * unit_ns};
 }
 
 /// From here on, those that won are tried; most arithmetic, not most nodes, makes the preferred

@@ -18,22 +18,6 @@
 
 namespace mendel {
 
-/// Rules of Stage::kSearch that are not disabled, and those of Stage::kNormalize too if `all`.
-std::vector<const Rule*> RulesOfSearch(const SearchOptions& options, bool all);
-
-/// "rule choice=1 .. hash": equal keys are equal subprograms under one rule and choice.
-absl::StatusOr<std::string> MatchKey(const Graph& graph, const Rule& rule, const Match& match);
-
-/// Rule and names of the nodes that it replaces: the same for a model with inputs of other shapes.
-std::string MatchName(std::string_view rule, const std::vector<std::string>& nodes);
-/// Names of the nodes of a match.
-std::vector<std::string> NodeNames(const Graph& graph, const Match& match);
-
-/// The plan's description of a mutant in it.
-plan::AppliedMutant DescribeMutant(const Graph& graph, const Mutant& mutant,
-                                   const Alternative& alternative, double original_ns,
-                                   double mutant_ns);
-
 /// Original and mutant measured alone, each with the better of its default algorithms and the
 /// preferred one; with the cheapest ones where seconds are predicted.
 struct AloneTimes {

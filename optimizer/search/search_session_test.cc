@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "graph/text.h"
 #include "optimizer/profile/clocked_executable.h"
+#include "optimizer/search/matches.h"
 #include "runtime/backend.h"
 
 namespace mendel {

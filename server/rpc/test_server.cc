@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "google/bytestream/bytestream.grpc.pb.h"
 #include "google/longrunning/operations.pb.h"
 #include "server/rpc/handlers.h"
 #include "server/store/project_name.h"
@@ -136,6 +137,23 @@ std::string AuthLine(const std::string& name, const std::string& roles) {
 void Prepare(grpc::ClientContext& context, const std::string& token) {
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
   if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+}
+
+std::string ReadBlob(const std::shared_ptr<grpc::Channel>& channel, const std::string& name,
+                     int64_t offset, int64_t limit) {
+  const auto stub = google::bytestream::ByteStream::NewStub(channel);
+  grpc::ClientContext context;
+  Prepare(context);
+  google::bytestream::ReadRequest request;
+  request.set_resource_name(name);
+  request.set_read_offset(offset);
+  request.set_read_limit(limit);
+  auto stream = stub->Read(&context, request);
+  google::bytestream::ReadResponse chunk;
+  std::string bytes;
+  while (stream->Read(&chunk)) bytes += chunk.data();
+  const grpc::Status status = stream->Finish();
+  return status.ok() ? bytes : Cat("error ", static_cast<int>(status.error_code()));
 }
 
 }  // namespace mendel::server

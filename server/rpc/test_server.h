@@ -5,6 +5,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -61,6 +62,11 @@ std::string AuthLine(const std::string& name, const std::string& roles);
 
 /// Sets a deadline of twenty seconds and, unless empty, the token.
 void Prepare(grpc::ClientContext& context, const std::string& token = "");
+
+/// Reads `limit` bytes of the blob from `offset`, all where it is 0; "error CODE" where the server
+/// refuses.
+std::string ReadBlob(const std::shared_ptr<grpc::Channel>& channel, const std::string& name,
+                     int64_t offset, int64_t limit);
 
 }  // namespace mendel::server
 
