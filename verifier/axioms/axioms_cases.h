@@ -207,6 +207,10 @@ inline constexpr Pair kTrue[] = {
     {"cast round trip", "Cast(Cast(q){to = \"f32\"}){to = \"i8\"}", "q"},
     {"comparison of multiples", "Less(Mul(x, 2), 0)", "Less(x, 0)"},
     {"comparison of multiples", "Less(Neg(x), Neg(y))", "Less(y, x)"},
+    {"comparison with an infinity", "Where(Greater(x, -inf), x, y)", "x"},
+    {"comparison with an infinity", "Where(Less(x, inf), x, y)", "x"},
+    {"comparison with an infinity", "Where(Less(x, -inf), x, y)", "y"},
+    {"comparison with an infinity", "Where(Equal(Exp(x), inf), x, y)", "y"},
     {"one order relation", "GreaterOrEqual(x, y)", "Not(Less(x, y))"},
     {"one order relation", "Greater(q, q2)", "Less(q2, q)"},
     {"one order relation", "Or(Less(x, y), Equal(y, x))", "LessOrEqual(x, y)"},
@@ -262,6 +266,8 @@ inline constexpr Pair kTrue[] = {
 
 /// Not equal, or equal only under conditions that nobody guarantees.
 inline constexpr Pair kFalse[] = {
+    {"comparison with an infinity", "Where(Greater(Log(x), -inf), x, y)", "x"},
+    {"comparison with an infinity", "Where(Equal(Div(x, y), inf), x, y)", "y"},
     {"minimum by a comparison of NaN", "Where(Less(Log(x), 6), Log(x), 6)", "Min(Log(x), 6)"},
     {"relu by a comparison of NaN", "Where(Less(0, Log(x)), Log(x), 0)", "Relu(Log(x))"},
     {"piece by a comparison of NaN", "Where(Less(Log(x), 6), Relu(Log(x)), 6)",

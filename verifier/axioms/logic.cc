@@ -2,6 +2,7 @@
 // NaN is false.
 
 #include <array>
+#include <cmath>
 #include <optional>
 
 #include "verifier/axioms/exact.h"
@@ -11,11 +12,14 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<AxiomDescription, 9> kLogicAxioms = {{
+constexpr std::array<AxiomDescription, 10> kLogicAxioms = {{
     {"boolean identities", "not not x = x, x and x = x, x or x = x", "Boolean algebra."},
     {"cast round trip", "Cast(Cast(x, wide), narrow) = x; Cast(x, own dtype) = x",
      "The wide dtype contains every number of the narrow one; x, stored, cast or moved, is a "
      "number of its dtype."},
+    {"comparison with an infinity",
+     "-inf < x and x < inf are true; x < -inf, inf < x, x = -inf and x = inf are not",
+     "x is finite for every input."},
     {"comparison of multiples",
      "c x < 0 is x < 0, 0 < c x is 0 < x, c > 0; -x < 0 is 0 < x; -x < -y is y < x",
      "Multiplication by c > 0 is increasing, by -1 decreasing."},
@@ -76,6 +80,35 @@ std::optional<ValueId> LessOrEqual(Terms& t, ValueId v) {
 }
 std::optional<ValueId> GreaterOrEqual(Terms& t, ValueId v) {
   return NotAbove(t, t.in(v, 1), t.in(v, 0));
+}
+
+/// The infinity that all elements of a literal are.
+std::optional<double> Infinity(const Terms& t, ValueId v) {
+  const Node& node = t.node(v);
+  if (!IsConstant(node) || !SymbolName(node).empty() || !IsFloat(t.dtype(v))) return std::nullopt;
+  const Tensor& tensor = ConstantValue(node);
+  if (tensor.size() == 0 || !std::isinf(tensor.DoubleAt(0))) return std::nullopt;
+  for (int64_t i = 1; i < tensor.size(); ++i) {
+    if (tensor.DoubleAt(i) != tensor.DoubleAt(0)) return std::nullopt;
+  }
+  return tensor.DoubleAt(0);
+}
+
+std::optional<ValueId> LessThanAnInfinity(Terms& t, ValueId v) {
+  const ValueId a = t.in(v, 0), b = t.in(v, 1);
+  const std::optional<double> low = Infinity(t, a), high = Infinity(t, b);
+  if (high.has_value() && t.IsDefined(a))
+    return t.Fit(t.Literal(DType::kBool, *high > 0 ? 1 : 0), t.shape(v));
+  if (low.has_value() && t.IsDefined(b))
+    return t.Fit(t.Literal(DType::kBool, *low < 0 ? 1 : 0), t.shape(v));
+  return std::nullopt;
+}
+
+std::optional<ValueId> EqualToAnInfinity(Terms& t, ValueId v) {
+  const ValueId a = t.in(v, 0), b = t.in(v, 1);
+  const bool apart = (Infinity(t, a).has_value() && t.IsDefined(b)) ||
+                     (Infinity(t, b).has_value() && t.IsDefined(a));
+  return apart ? std::optional(t.Fit(t.Literal(DType::kBool, 0), t.shape(v))) : std::nullopt;
 }
 
 /// The condition's operands are what must be floats here.
@@ -254,7 +287,7 @@ std::optional<ValueId> CastRoundTrip(Terms& t, ValueId v) {
   return x;
 }
 
-constexpr std::array<AxiomRule, 14> kLogicRules = {{
+constexpr std::array<AxiomRule, 16> kLogicRules = {{
     {"boolean identities", "Not", &DoubleNot, Elements::kAny},
     {"boolean identities", "And", &Idempotent, Elements::kAny},
     {"boolean identities", "Or", &Idempotent, Elements::kAny},
@@ -262,6 +295,8 @@ constexpr std::array<AxiomRule, 14> kLogicRules = {{
     {"one order relation", "Greater", &Greater, Elements::kAny},
     {"one order relation", "LessOrEqual", &LessOrEqual, Elements::kAny},
     {"one order relation", "GreaterOrEqual", &GreaterOrEqual, Elements::kAny},
+    {"comparison with an infinity", "Less", &LessThanAnInfinity, Elements::kAny},
+    {"comparison with an infinity", "Equal", &EqualToAnInfinity, Elements::kAny},
     {"comparison of multiples", "Less", &LessOfMultiples, Elements::kAny},
     {"where of equal branches or a known condition", "Where", &KnownWhere, Elements::kAny},
     {"where as an extreme", "Where", &WhereAsExtreme, Elements::kAny},
