@@ -81,6 +81,13 @@ int32_t UnionOf(int32_t a, int32_t b) {
   return a == 0 ? b : ExtendedScope::Current().Union(a, b);
 }
 
+/// Zero times t is NaN where t is infinite, so that t + 0 t is not the value t.
+uint64_t SummandId(const Extended& a) {
+  if (a.id != 0 || a.events == 0) return ScaledId(a);
+  const auto events = static_cast<uint64_t>(a.events);
+  return ExtendedId("zero where defined", {&events, 1});
+}
+
 bool IsNumber(const Extended& a) { return a.id == kOne && a.events == 0; }
 
 /// The result is a number that a double holds, and not far from the others.
@@ -146,7 +153,9 @@ Extended ProductValue(const Extended& a, const Extended& b) {
 Extended QuotientValue(const Extended& a, const Extended& b) {
   if (a.id == 0) return {};
   const double scale = a.scale / b.scale;
-  const bool exact = b.id != 0 && IsExact(scale, std::fma(scale, b.scale, -a.scale));
+  // The residue of a tiny dividend may vanish although the quotient is rounded.
+  const bool exact = b.id != 0 && std::abs(a.scale) > 0x1p-900 &&
+                     IsExact(scale, std::fma(scale, b.scale, -a.scale));
   if (exact && IsNumber(b)) return Rescaled(a, scale);
   // x / y is x times 1 / y.
   const uint64_t divisor = exact ? b.id : ScaledId(b);
@@ -236,9 +245,9 @@ Extended WithEventWhereUndefined(Extended value) {
 }
 
 Extended operator+(const Extended& a, const Extended& b) {
-  Extended sum{ScaledId(a) + ScaledId(b)};
-  if (a.id == 0) sum = b;
-  if (b.id == 0) sum = a;
+  Extended sum{SummandId(a) + SummandId(b)};
+  if (a.id == 0 && a.events == 0) sum = b;
+  if (b.id == 0 && b.events == 0) sum = a;
   sum.events = UnionOf(a.events, b.events);
   sum.kinds = TableOf<&SumOfClasses>()[a.kinds][b.kinds];
   sum.zero_sign = ZeroSignOfSum(a, b);
@@ -275,6 +284,7 @@ Extended operator/(const Extended& a, const Extended& b) {
   quotient.infinity_sign = InfinitySignOfQuotient(a, b);
   Kinds divisor = b.kinds;
   if (b.events != 0) {
+    table.NoteAbsorbed();
     const uint64_t token = Token(b);
     quotient.events = UnionOf(quotient.events, table.Event(ExtendedId("denominator", {&token, 1})));
   }

@@ -80,6 +80,11 @@ class EventTable {
   void NoteSignOfZero() { reads_sign_of_zero_ = true; }
   bool reads_sign_of_zero() const { return reads_sign_of_zero_; }
 
+  /// A function, a quotient or a choice read a value that may be undefined, and may absorb it:
+  /// relu(-inf) is 0, and 1 / inf is 0.
+  void NoteAbsorbed() { absorbs_ = true; }
+  bool absorbs() const { return absorbs_; }
+
   /// The value `id` is zero exactly where `same` is.
   void SetZeroAlias(uint64_t id, uint64_t same);
   uint64_t ZeroAlias(uint64_t id) const;
@@ -109,6 +114,7 @@ class EventTable {
   std::unordered_map<uint64_t, uint64_t> zero_aliases_;
   size_t entries_ = 0;
   std::atomic<bool> reads_sign_of_zero_ = false;
+  std::atomic<bool> absorbs_ = false;
 };
 
 /// The table of this thread's elements while the scope lives. Scopes nest.

@@ -186,17 +186,22 @@ int32_t DomainEvents(const AbstractFunction& f, const Extended& x, uint64_t call
   return events;
 }
 
-/// x^y where y is a known whole number, or x is positive.
+/// x^y. Its events occur exactly where it is no finite number: the other program may share them.
 std::optional<AbstractFunction> PowerOf(const Extended& x, const Extended& y) {
-  const std::optional<int> whole = WholeExponent(y);
-  if (whole.has_value() && *whole >= 0) {
-    const bool even = *whole % 2 == 0;
-    return AbstractFunction{.range = even ? kNotNegativeKinds : kFiniteKinds};
+  if (const std::optional<int> whole = WholeExponent(y); whole.has_value()) {
+    const Kinds range =
+        *whole % 2 != 0 ? kFiniteKinds : (*whole < 0 ? kPositiveKind : kNotNegativeKinds);
+    return AbstractFunction{.range = range,
+                            .undefined = *whole < 0 ? Undefined::kZero : Undefined::kNowhere};
   }
-  if (!whole.has_value() && (y.kinds & kNonFiniteKinds) != 0) return std::nullopt;
-  // A negative power is a quotient.
-  if (whole.has_value() && (x.kinds & (kZeroKind | kNonFiniteKinds)) == 0)
-    return AbstractFunction{.range = *whole % 2 == 0 ? kPositiveKind : kFiniteKinds};
+  if ((y.kinds & kNonFiniteKinds) != 0) return std::nullopt;
+  const bool positive = (x.kinds & ~kPositiveKind) == 0;
+  if (positive) return AbstractFunction{.range = kPositiveKind};
+  const bool broken =
+      y.events == 0 && y == ExtendedLiteral(y.scale) && y.scale != std::floor(y.scale);
+  if (!broken) return AbstractFunction{.undefined = Undefined::kFar};
+  if (y.scale > 0)
+    return AbstractFunction{.range = kNotNegativeKinds, .undefined = Undefined::kBelowZero};
   return AbstractFunction{.range = kPositiveKind, .undefined = Undefined::kZeroAndBelow};
 }
 
@@ -222,6 +227,12 @@ uint64_t SignsOf(bool symmetric, Arguments x, uint64_t (*sign)(const Extended&))
 }
 
 uint64_t InfinitySign(const Extended& a) { return a.infinity_sign; }
+
+/// f(x) is no finite number where x is none.
+bool IsStrict(std::string_view name) {
+  constexpr std::array<std::string_view, 3> kStrict = {"Abs", "Log", "Sqrt"};
+  return std::find(kStrict.begin(), kStrict.end(), name) != kStrict.end();
+}
 
 /// A result of which no more is known than that equal arguments give equal ones.
 Extended UnknownResult(std::string_view event, uint64_t id, const ScalarFunction& f, Arguments x) {
@@ -312,8 +323,10 @@ Extended Arithmetic<Extended>::Call(const ScalarFunction& f, std::span<const Ext
     return UnknownResult("of undefined", id, f, x);
   }
   // A function may absorb an undefined argument: relu(-inf) is 0. One event represents that.
-  if (std::any_of(x.begin(), x.end(), [](const Extended& v) { return v.events != 0; }))
+  if (std::any_of(x.begin(), x.end(), [](const Extended& v) { return v.events != 0; })) {
+    if (!IsStrict(f.name)) ExtendedScope::Current().NoteAbsorbed();
     return UnknownResult("of undefined", id, f, x);
+  }
   const auto known = AbstractFunctions().find(f.name);
   if (known == AbstractFunctions().end()) return UnknownResult("domain", id, f, x);
   std::optional<AbstractFunction> of = known->second;
@@ -342,6 +355,7 @@ Extended Arithmetic<Extended>::Select(const Extended& condition, const Extended&
   Extended result = WithSignOfEither(yes, no, Token(condition));
   result = {id, 1, 0, kFiniteKinds, result.zero_sign, result.infinity_sign};
   if (condition.events != 0) {
+    ExtendedScope::Current().NoteAbsorbed();
     result.events = EventOf("of undefined", id);
     return result;
   }

@@ -298,6 +298,8 @@ TEST(Lowering, ScanIsALoop) {
 }
 
 TEST(Lowering, ScanRefusesByName) {
+  const auto no_step = ImportOnnxBytes(ScanModel("Add", "slice", "0").Bytes(), "");
+  EXPECT_THAT(no_step.status().message(), testing::HasSubstr("no step gives its scanned outputs"));
   const auto message = [](const Builder& model) {
     return std::string(ImportOnnxBytes(model.Bytes(), "").status().message());
   };

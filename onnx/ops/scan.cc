@@ -149,6 +149,8 @@ absl::Status ImportScan(OpContext& op) {
     emitted = WrittenScan(op, *graph, parts, std::string(emitted.status().message()));
   MENDEL_RETURN_IF_ERROR(emitted.status());
   Values outputs = *std::move(emitted);
+  if (outputs.size() != static_cast<size_t>(parts.carried) + results)
+    return Unsupported("no step gives its scanned outputs a shape");
   for (size_t s = 0; s < results; ++s) {
     ValueId& value = outputs[static_cast<size_t>(parts.carried) + s];
     if (directions[s] != parts.reverse) {

@@ -203,9 +203,10 @@ class Sweeper {
     ConstantKeys keys(options_.weights);
     std::map<Origin, Origin> merges;
     for (const auto& [x, y] : candidates_) merges[{Side::kPlan, y}] = {Side::kOriginal, x};
-    const absl::Status given = CheckDefinedness({a_, b_, merges, keys, both});
+    bool absorbs = true;
+    const absl::Status given = CheckDefinedness({a_, b_, merges, keys, both, &absorbs});
     // Axioms hold for finite numbers and one zero: else only the programs as given count.
-    if (given.ok() || HasInfinities(a_) || HasInfinities(b_)) return given;
+    if (given.ok() || absorbs || HasInfinities(a_) || HasInfinities(b_)) return given;
     if (ReadsSignsOfZeros(NumberValues(a_, b_, {}, keys))) return given;
     MENDEL_ASSIGN_OR_RETURN(const auto pair, CanonicalizePair(a_, b_, options_.weights));
     ConstantKeys canonical_keys(options_.weights);

@@ -32,6 +32,7 @@ class Check {
   explicit Check(DefinednessQuery& query) : query_(query) {}
 
   absl::Status Run() {
+    if (query_.absorbs != nullptr) *query_.absorbs = true;
     while (true) {
       const Numbering numbering =
           NumberValues(query_.original, query_.plan, query_.merges, query_.constants);
@@ -45,6 +46,7 @@ class Check {
       }
       MENDEL_RETURN_IF_ERROR(states.Compute(numbers));
       if (DropMerges(numbering, states)) continue;
+      if (query_.absorbs != nullptr) *query_.absorbs = states.events().absorbs();
       return CheckOutputs(numbering, states);
     }
   }

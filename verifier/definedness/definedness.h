@@ -26,6 +26,9 @@ struct DefinednessQuery {
   ConstantKeys& constants;
   /// False: where an element of the original is finite, the plan's is. True: and the reverse.
   bool both_directions = false;
+  /// Not null: gets false if no function of either program reads a value that may be undefined and
+  /// may absorb it. Values are then undefined wherever a part of them is.
+  bool* absorbs = nullptr;
 };
 
 /// OK when it is proven. Unimplemented naming the first output element and the reason otherwise;

@@ -226,6 +226,7 @@ absl::Status ElementStates::ComputeOpaque(int32_t index) {
     }
   }
   if (reads_sign) events_.NoteSignOfZero();
+  events_.NoteAbsorbed();
   const uint64_t all =
       ExtendedId(Cat(node.node->op->name, PrintAttributes(node.node->attrs)), words);
   for (size_t k = 0; k < node.node->outputs.size(); ++k) {
@@ -281,8 +282,10 @@ bool ElementStates::AreAlike(const NumberedNode& node, const std::vector<Box>& a
   for (size_t k = 0; k < a.size(); ++k) {
     if (a[k].Extents() != b[k].Extents()) return false;
     const ElementState& state = Of(node.inputs[k]);
-    if (a[k] == b[k] || state.elements.empty()) continue;
     const Shape& shape = node.input_types[k].shape;
+    // Elements of a large plain value are alike: no more is known than its sign.
+    const bool leaves = state.elements.empty() && NumElements(shape) > kMostExpanded;
+    if (a[k] == b[k] || leaves) continue;
     const auto same_where_it_differs = [&] {
       if (state.shape.size() != shape.size()) return false;
       for (size_t d = 0; d < shape.size(); ++d) {
