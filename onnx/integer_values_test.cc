@@ -1,0 +1,87 @@
+// Integers of a model stay integers: also those that no double holds.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "graph/evaluate.h"
+#include "onnx/import_case.h"
+
+namespace mendel {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Builder = ModelBuilder;
+
+constexpr int64_t kOdd = (int64_t{1} << 53) + 1;
+constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+
+/// The integers of output 0 for the input `x` of the model, if it has one.
+std::vector<int64_t> Computed(const Builder& model, const std::vector<Tensor>& x = {}) {
+  const auto imported = Import(model);
+  EXPECT_TRUE(imported.ok()) << imported.status();
+  if (!imported.ok()) return {};
+  std::vector<HostValue> inputs;
+  for (const Tensor& input : x) inputs.push_back(HostValue::FromTensor(input));
+  const auto outputs = Evaluate(imported->graph, inputs);
+  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  return outputs.ok() ? (*outputs)[0].integers : std::vector<int64_t>();
+}
+
+Builder PadModel(const std::vector<std::string>& shape, const std::vector<int64_t>& pads,
+                 int64_t value, const std::string& mode = "constant") {
+  Builder model(18);
+  model.Input("x", shape, DType::kI64).Output("y").Ints("value", {value});
+  model.Initializer("pads",
+                    Tensor::FromInts({DType::kI64, {static_cast<int64_t>(pads.size())}}, pads));
+  Builder::Set(model.Node("Pad", {"x", "pads", "value"}, {"y"}), "mode", mode);
+  return model;
+}
+
+TEST(IntegerValues, PadsOfAnyInteger) {
+  const Tensor x = Tensor::Ints({7});
+  for (const int64_t value : {int64_t{5}, kOdd - 1, kOdd, -kOdd, kLargest, kLargest - 1, kLeast}) {
+    EXPECT_THAT(Computed(PadModel({"1"}, {1, 2}, value), {x}), ElementsAre(value, 7, value, value));
+  }
+  const Tensor matrix = Tensor::FromInts({DType::kI64, {1, 2}}, std::vector<int64_t>{7, 8});
+  EXPECT_THAT(Computed(PadModel({"1", "2"}, {1, -1, 0, 1}, kOdd), {matrix}),
+              ElementsAre(kOdd, kOdd, 8, kOdd));
+}
+
+TEST(IntegerValues, PadsThatDoublesHoldStayPads) {
+  EXPECT_THAT(Text(PadModel({"1"}, {1, 2}, kOdd - 1)), HasSubstr("Pad("));
+  EXPECT_THAT(Text(PadModel({"1"}, {1, 2}, kOdd, "edge")), HasSubstr("Pad("));
+  EXPECT_THAT(Text(PadModel({"1"}, {1, 2}, kOdd)), testing::Not(HasSubstr("Pad(")));
+}
+
+TEST(IntegerValues, OtherFillsKeepThem) {
+  Builder filled(18);
+  filled.Ints("shape", {2}).Output("y");
+  auto& attribute = *filled.Node("ConstantOfShape", {"shape"}, {"y"}).add_attribute();
+  attribute.set_name("value");
+  attribute.set_type(onnx::AttributeProto::TENSOR);
+  Builder::SetTensor(Tensor::Ints({kOdd}), "", *attribute.mutable_t());
+  EXPECT_THAT(Computed(filled), ElementsAre(kOdd, kOdd));
+
+  Builder hot(18);
+  hot.Ints("at", {1}).Ints("depth", {2}).Ints("values", {kOdd, kLargest}).Output("y");
+  hot.Node("OneHot", {"at", "depth", "values"}, {"y"});
+  EXPECT_THAT(Computed(hot), ElementsAre(kOdd, kLargest));
+
+  Builder clip(18);
+  clip.Input("x", {"2"}, DType::kI64).Output("y");
+  clip.Initializer("low", Tensor::Ints({kOdd}).Reshaped({}));
+  clip.Initializer("high", Tensor::Ints({kLargest - 1}).Reshaped({}));
+  clip.Node("Clip", {"x", "low", "high"}, {"y"});
+  EXPECT_THAT(Computed(clip, {Tensor::Ints({kOdd - 1, kLargest})}),
+              ElementsAre(kOdd, kLargest - 1));
+}
+
+}  // namespace
+}  // namespace mendel
