@@ -60,6 +60,29 @@ TEST(IntegerValues, PadsThatDoublesHoldStayPads) {
   EXPECT_THAT(Text(PadModel({"1"}, {1, 2}, kOdd)), testing::Not(HasSubstr("Pad(")));
 }
 
+Builder RangeModel(int64_t start, int64_t limit, int64_t step) {
+  Builder model(18);
+  for (const auto& [name, value] : {std::pair("start", start), {"limit", limit}, {"step", step}})
+    model.Initializer(name, Tensor::Ints({value}).Reshaped({}));
+  model.Output("y").Node("Range", {"start", "limit", "step"}, {"y"});
+  return model;
+}
+
+TEST(IntegerValues, RangesCountIntegers) {
+  EXPECT_THAT(Computed(RangeModel(kOdd - 2, kOdd + 10, 3)),
+              ElementsAre(kOdd - 2, kOdd + 1, kOdd + 4, kOdd + 7));
+  EXPECT_THAT(Computed(RangeModel(kOdd, kOdd - 3, -2)), ElementsAre(kOdd, kOdd - 2));
+  EXPECT_THAT(Computed(RangeModel(kLeast, kLargest, kLargest)),
+              ElementsAre(kLeast, -1, kLargest - 1));
+  EXPECT_THAT(Computed(RangeModel(kLargest, kLeast, kLeast)), ElementsAre(kLargest, -1));
+  EXPECT_THAT(Computed(RangeModel(kLargest, kLargest - 1, 1)), ElementsAre());
+  EXPECT_THAT(Computed(RangeModel(3, 3, -1)), ElementsAre());
+  ExpectRefused(RangeModel(kLeast, kLargest, 1), absl::StatusCode::kUnimplemented,
+                "more than 2^22 elements");
+  ExpectRefused(RangeModel(kLargest, kLeast, -1), absl::StatusCode::kUnimplemented,
+                "more than 2^22 elements");
+}
+
 TEST(IntegerValues, OtherFillsKeepThem) {
   Builder filled(18);
   filled.Ints("shape", {2}).Output("y");
