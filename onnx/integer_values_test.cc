@@ -106,5 +106,39 @@ TEST(IntegerValues, OtherFillsKeepThem) {
               ElementsAre(kOdd, kLargest - 1));
 }
 
+Builder ShrinkModel(float bias, float lambd) {
+  Builder model(18);
+  auto& node = model.Input("x", {"6"}, DType::kI32).Output("y").Node("Shrink", {"x"}, {"y"});
+  Builder::Set(node, "bias", bias);
+  Builder::Set(node, "lambd", lambd);
+  return model;
+}
+
+TEST(IntegerValues, FractionsOfAttributesAreNotCutOff) {
+  const std::vector<int64_t> values = {-2, -1, 0, 1, 2, 3};
+  const Tensor x = Tensor::FromInts({DType::kI32, {6}}, values);
+  EXPECT_THAT(Computed(ShrinkModel(1, 1.5f), {x}), ElementsAre(-1, 0, 0, 0, 1, 2));
+  EXPECT_THAT(Computed(ShrinkModel(1, -0.5f), {x}), ElementsAre(-1, 0, 1, 0, 1, 2));
+  ExpectRefused(ShrinkModel(0.5f, 1), absl::StatusCode::kUnimplemented, "bias 0.5");
+
+  Builder gemm(18);
+  gemm.Input("x", {"1", "1"}, DType::kI32).Output("y");
+  Builder::Set(gemm.Node("Gemm", {"x", "x"}, {"y"}), "alpha", 0.5f);
+  ExpectRefused(gemm, absl::StatusCode::kUnimplemented, "integers times 0.5");
+
+  Builder clip(6);
+  clip.Input("x", {"1"}, DType::kI32).Output("y");
+  Builder::Set(clip.Node("Clip", {"x"}, {"y"}), "max", 0.5f);
+  ExpectRefused(clip, absl::StatusCode::kInvalidArgument, "bound 0.5 is no i32");
+
+  Builder resize(13);
+  resize.Input("x", {"2"}, DType::kI32).Output("y");
+  resize.Initializer("roi", Floats({2}, {0, 2})).Initializer("scales", Floats({1}, {1}));
+  auto& node = resize.Node("Resize", {"x", "roi", "scales"}, {"y"});
+  Builder::Set(node, "coordinate_transformation_mode", std::string("tf_crop_and_resize"));
+  Builder::Set(node, "extrapolation_value", 1.5f);
+  ExpectRefused(resize, absl::StatusCode::kInvalidArgument, "extrapolation_value 1.5 is no i32");
+}
+
 }  // namespace
 }  // namespace mendel
