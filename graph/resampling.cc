@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "graph/integers.h"
 
 namespace mendel {
 namespace {
@@ -213,6 +214,10 @@ absl::Status CheckResize(const TensorType& input, const Attributes& attrs) {
   }
   if (mode != "nearest" && !IsFloat(input.dtype))
     return InvalidInput("mode ", mode, " needs floats, not ", TypeString(input));
+  const double beyond = attrs.Float("extrapolation_value");
+  if (coordinates == "tf_crop_and_resize" && IsIntegral(input.dtype) &&
+      !IsIntegerOf(input.dtype, beyond))
+    return InvalidInput("extrapolation_value ", beyond, " is no ", DTypeName(input.dtype));
   if (mode == "nearest" && attrs.Int("antialias") != 0)
     return InvalidInput("antialias needs mode linear or cubic");
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "graph/element_structure.h"
 #include "graph/fill.h"
+#include "graph/integers.h"
 #include "graph/movement.h"
 
 namespace mendel::ops::pad {
@@ -75,7 +76,7 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap")
     return InvalidInput("unknown mode '", mode, "'");
   const double value = attrs.Float("value");
-  if (IsIntegral(inputs[0].dtype) && !(std::isfinite(value) && value == std::trunc(value)))
+  if (IsIntegral(inputs[0].dtype) && !IsIntegerOf(inputs[0].dtype, value))
     return InvalidInput("value ", value, " is no ", DTypeName(inputs[0].dtype));
   TensorType type{inputs[0].dtype, {}};
   for (size_t d = 0; d < shape.size(); ++d) {

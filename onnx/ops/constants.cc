@@ -57,12 +57,20 @@ absl::Status ImportSize(OpContext& op) {
 }
 
 /// Number of elements of start, start + delta, ... before limit; negative when there are too many.
-template <class T>
-int64_t RangeCount(T start, T limit, T delta) {
-  const double count = std::ceil((static_cast<double>(limit) - static_cast<double>(start)) /
-                                 static_cast<double>(delta));
+int64_t RangeCount(double start, double limit, double delta) {
+  const double count = std::ceil((limit - start) / delta);
   if (!(count <= static_cast<double>(kMaxRange))) return -1;
   return count > 0 ? static_cast<int64_t>(count) : 0;
+}
+
+/// The same of integers; no distance of two is too long for 64 bits without a sign.
+int64_t RangeCount(int64_t start, int64_t limit, int64_t delta) {
+  if (delta > 0 ? start >= limit : start <= limit) return 0;
+  const uint64_t forward = static_cast<uint64_t>(limit) - static_cast<uint64_t>(start);
+  const uint64_t distance = delta > 0 ? forward : 0 - forward;
+  const uint64_t step = delta > 0 ? static_cast<uint64_t>(delta) : 0 - static_cast<uint64_t>(delta);
+  const uint64_t count = (distance - 1) / step + 1;
+  return count > uint64_t{kMaxRange} ? -1 : static_cast<int64_t>(count);
 }
 
 absl::Status ImportRange(OpContext& op) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "graph/integers.h"
 #include "onnx/formula.h"
 
 namespace mendel::lowerings::elementwise {
@@ -43,8 +44,13 @@ absl::Status ImportBinary(OpContext& op) {
 
 /// The bound in attribute `name` or input `k`, if there is one.
 absl::StatusOr<std::optional<ValueId>> ClipBound(OpContext& op, std::string_view name, int k) {
-  if (op.HasAttribute(name))
-    return std::optional<ValueId>(op.ScalarLike(op.In(0), op.Float(name, 0)));
+  if (op.HasAttribute(name)) {
+    const double bound = op.Float(name, 0);
+    const DType dtype = op.type(op.In(0)).dtype;
+    if (IsIntegral(dtype) && !IsIntegerOf(dtype, bound))
+      return InvalidInput("bound ", bound, " is no ", DTypeName(dtype));
+    return std::optional<ValueId>(op.ScalarLike(op.In(0), bound));
+  }
   if (!op.Has(k)) return std::optional<ValueId>();
   if (NumElements(op.shape(op.In(k))) != 1)
     return InvalidInput("bound '", name, "' must be one element");
@@ -200,13 +206,20 @@ absl::Status ImportSwiGlu(OpContext& op) {
   return f.status();
 }
 
-/// x + bias below -lambd, x - bias above lambd, else zero.
+/// x + bias below -lambd, x - bias above lambd, else zero. The bounds of integers are integers.
 absl::Status ImportShrink(OpContext& op) {
   const ValueId x = op.In(0);
+  const DType dtype = op.type(x).dtype;
   const double bias = op.Float("bias", 0), lambd = op.Float("lambd", 0.5);
+  const double high = IsIntegral(dtype) ? std::floor(lambd) : lambd;
+  const double low = IsIntegral(dtype) ? std::ceil(-lambd) : -lambd;
+  for (const double number : {bias, high, low}) {
+    if (IsIntegral(dtype) && !IsIntegerOf(dtype, number))
+      return Unsupported("bias ", bias, " and lambd ", lambd, " of ", DTypeName(dtype));
+  }
   const ValueId zero = op.ScalarLike(x, 0), offset = op.ScalarLike(x, bias);
-  MENDEL_ASSIGN_OR_RETURN(const ValueId above, op.Emit("Greater", {x, op.ScalarLike(x, lambd)}));
-  MENDEL_ASSIGN_OR_RETURN(const ValueId below, op.Emit("Less", {x, op.ScalarLike(x, -lambd)}));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId above, op.Emit("Greater", {x, op.ScalarLike(x, high)}));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId below, op.Emit("Less", {x, op.ScalarLike(x, low)}));
   MENDEL_ASSIGN_OR_RETURN(const ValueId lowered, op.Emit("Sub", {x, offset}));
   MENDEL_ASSIGN_OR_RETURN(const ValueId raised, op.Emit("Add", {x, offset}));
   MENDEL_ASSIGN_OR_RETURN(const ValueId upper, op.Emit("Where", {above, lowered, zero}));

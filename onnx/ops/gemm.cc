@@ -1,5 +1,6 @@
 // Gemm and MatMul: transposes, scales and missing matrix dimensions become nodes of their own.
 
+#include "graph/integers.h"
 #include "onnx/op_context.h"
 
 namespace mendel::lowerings::gemm {
@@ -8,6 +9,9 @@ namespace {
 /// `value` times the scalar, or itself when the scalar is one.
 absl::StatusOr<ValueId> Scale(OpContext& op, ValueId value, double scale) {
   if (scale == 1) return value;
+  const DType dtype = op.type(value).dtype;
+  if (IsIntegral(dtype) && !IsIntegerOf(dtype, scale))
+    return Unsupported("integers times ", scale, ", which is no ", DTypeName(dtype));
   return op.Emit("Mul", {value, op.ScalarLike(value, scale)});
 }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "graph/integers.h"
 #include "onnx/op_context.h"
 #include "onnx/tensor_decode.h"
 
@@ -151,6 +152,25 @@ absl::StatusOr<ValueId> CutNegativePads(OpContext& op, ValueId x, Ints& pads) {
   return op.Emit("Slice", {x}, {{"starts", starts}, {"ends", ends}, {"steps", Ints(rank, 1)}});
 }
 
+/// A constant around each dimension, of any value: Pad takes what a double holds.
+absl::StatusOr<ValueId> JoinPads(OpContext& op, ValueId x, const Ints& pads, Tensor value) {
+  const size_t rank = op.shape(x).size();
+  for (size_t d = 0; d < rank; ++d) {
+    std::vector<ValueId> pieces = {x};
+    for (const size_t side : {0, 1}) {
+      Shape shape = op.shape(x);
+      shape[d] = pads[side * rank + d];
+      if (shape[d] == 0) continue;
+      MENDEL_ASSIGN_OR_RETURN(const ValueId piece, op.Filled(value, std::move(shape)));
+      pieces.insert(side == 0 ? pieces.begin() : pieces.end(), piece);
+    }
+    if (pieces.size() == 1) continue;
+    MENDEL_ASSIGN_OR_RETURN(
+        x, op.Emit("Concat", std::move(pieces), {{"axis", static_cast<int64_t>(d)}}));
+  }
+  return x;
+}
+
 absl::Status ImportPad(OpContext& op) {
   MENDEL_ASSIGN_OR_RETURN(const std::optional<Ints> given,
                           op.AttributeOrInput(op.version() < 2 ? "paddings" : "pads", 1));
@@ -168,6 +188,10 @@ absl::Status ImportPad(OpContext& op) {
   MENDEL_ASSIGN_OR_RETURN(const ValueId x, CutNegativePads(op, op.In(0), pads));
   if (std::all_of(pads.begin(), pads.end(), [](int64_t pad) { return pad == 0; }))
     return op.SetOutput(0, x);
+  if (const Tensor* fill = op.Has(2) ? op.ConstantOf(op.In(2)) : nullptr;
+      mode == "constant" && fill != nullptr && IsIntegral(fill->dtype()) &&
+      !IsExactAsDouble(fill->IntAt(0)))
+    return op.SetOutput(0, JoinPads(op, x, pads, *fill));
   return op.SetOutput(0, op.Emit("Pad", {x}, {{"pads", pads}, {"mode", mode}, {"value", value}}));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/status.h"
@@ -26,7 +27,8 @@ class Refitter {
     std::vector<std::pair<RefitTerm, RefitTerm>> outputs;
     for (size_t k = 0; k < wanted.size(); ++k)
       outputs.emplace_back(wanted[k], found[OutputNamed(unfolded_.outputs()[k].name)]);
-    const RefitPairing pairing = PairPrograms(terms_, outputs, names_);
+    const std::set<RefitTerm> stored(folded_constants_.begin(), folded_constants_.end());
+    const RefitPairing pairing = PairPrograms(terms_, outputs, stored, names_);
     report_.reason = pairing.mismatch;
     if (report_.reason.empty()) Assemble(pairing);
     if (!report_.reason.empty()) return std::move(report_);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "optimizer/refit/refit_cases.h"
 
 namespace mendel {
@@ -103,6 +105,30 @@ TEST(RefitForms, SumsOfWeightsAreMultipliedOut) {
   const RefitReport report = Verify(a, folded(folded_b));
   EXPECT_TRUE(report.applies) << report.reason;
   EXPECT_FALSE(Verify(a, folded(Nudged(folded_b, 1, 100))).applies);
+}
+
+/// The canonical form turns products with zero and signs into constants that no program stores.
+TEST(RefitForms, ConstantsOfTheFormAreNotStored) {
+  const Tensor zero = Tensor::Scalar(DType::kF32, 0);
+  const Tensor infinite =
+      Tensor::Filled({DType::kF32, {1}}, std::numeric_limits<double>::infinity());
+  const Graph a = Program({1}, [&](Emitter& e, ValueId x) { return e.Mul(x, e.Constant(zero)); });
+  const Graph b = Program({1}, [&](Emitter& e, ValueId x) {
+    const ValueId one = e.Op("Pow", {e.Constant(infinite), e.Constant(zero)});
+    return e.Mul(x, e.Op("Div", {e.Constant(zero), one}));
+  });
+  EXPECT_TRUE(Verify(a, a).applies);
+  EXPECT_TRUE(Verify(b, b).applies);
+  for (const RefitReport& report : {Verify(a, b), Verify(b, a)}) {
+    for (const RefitTensor& tensor : report.tensors) EXPECT_FALSE(tensor.name.empty());
+  }
+
+  const Tensor scale = Tensor::Scalar(DType::kF32, 2);
+  const Graph scaled =
+      Program({1}, [&](Emitter& e, ValueId x) { return e.Mul(x, e.Constant(scale, "scale")); });
+  const Graph negative = Program({1}, [&](Emitter& e, ValueId x) { return e.Op("Neg", {x}); });
+  EXPECT_FALSE(Verify(scaled, negative).applies);
+  EXPECT_FALSE(Verify(negative, scaled).applies);
 }
 
 }  // namespace

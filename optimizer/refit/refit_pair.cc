@@ -110,8 +110,8 @@ std::vector<uint64_t> Fingerprints(const RefitTerms& terms) {
 
 class Walk {
  public:
-  Walk(RefitTerms& terms, const RefitNames& names)
-      : t_(terms), names_(names), prints_(Fingerprints(terms)) {}
+  Walk(RefitTerms& terms, const std::set<RefitTerm>& stored, const RefitNames& names)
+      : t_(terms), stored_(stored), names_(names), prints_(Fingerprints(terms)) {}
 
   RefitPairing Run(const std::vector<std::pair<RefitTerm, RefitTerm>>& outputs) {
     for (const auto& [a, b] : outputs) Push(a, b, false);
@@ -119,7 +119,8 @@ class Walk {
       const Pair pair = open_.back();
       open_.pop_back();
       if (pair.a == pair.b || !done_.insert(pair).second) continue;
-      if (t_.IsWeight(pair.b) && t_.IsWeight(pair.a) && SourceOf(t_, pair.b).has_value()) {
+      const std::optional<RefitTerm> source = SourceOf(t_, pair.b);
+      if (t_.IsWeight(pair.a) && source.has_value() && stored_.contains(*source)) {
         Propose(pair);
       } else {
         Descend(pair);
@@ -323,6 +324,7 @@ class Walk {
   }
 
   RefitTerms& t_;
+  const std::set<RefitTerm>& stored_;
   const RefitNames& names_;
   const std::vector<uint64_t> prints_;  ///< of the programs' terms, not of those made on the way
   std::vector<Pair> open_;
@@ -375,8 +377,8 @@ void Print(const RefitTerms& terms, RefitTerm term, const RefitNames& names, std
 
 RefitPairing PairPrograms(RefitTerms& terms,
                           const std::vector<std::pair<RefitTerm, RefitTerm>>& outputs,
-                          const RefitNames& names) {
-  return Walk(terms, names).Run(outputs);
+                          const std::set<RefitTerm>& stored, const RefitNames& names) {
+  return Walk(terms, stored, names).Run(outputs);
 }
 
 std::string ExpressionString(const RefitTerms& terms, RefitTerm term, const RefitNames& names) {

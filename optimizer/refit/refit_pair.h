@@ -4,6 +4,7 @@
 #define MENDEL_OPTIMIZER_REFIT_REFIT_PAIR_H_
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,10 +33,11 @@ struct RefitPairing {
 
 /// Walks both programs from their outputs (pairs of unfolded and folded term), in canonical form.
 /// Adds terms: weights that do not fit each other are compared once more with their products
-/// multiplied out.
+/// multiplied out. Candidates are of the `stored` constants of the folded program only: nothing can
+/// replace a constant that the canonical form adds.
 RefitPairing PairPrograms(RefitTerms& terms,
                           const std::vector<std::pair<RefitTerm, RefitTerm>>& outputs,
-                          const RefitNames& names);
+                          const std::set<RefitTerm>& stored, const RefitNames& names);
 
 /// A formula over the names of the constants, views left out; long ones are cut.
 std::string ExpressionString(const RefitTerms& terms, RefitTerm term, const RefitNames& names);
