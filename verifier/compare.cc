@@ -13,6 +13,7 @@
 #include "graph/rewrite.h"
 #include "verifier/axioms/axioms.h"
 #include "verifier/axioms/canonical_pair.h"
+#include "verifier/certify/axiom_domain.h"
 #include "verifier/certify/certify_pair.h"
 #include "verifier/certify/full_certify.h"
 #include "verifier/certify/sweep.h"
@@ -127,7 +128,12 @@ class Comparison {
                                                const VerifierOptions& verifier,
                                                std::map<std::string, int>* axioms) {
     MENDEL_ASSIGN_OR_RETURN(const auto pair, CanonicalizePair(a, b, verifier.weights, axioms));
-    return CertifyWithoutCuts(pair.first, pair.second, verifier);
+    VerifierOptions formal = verifier;
+    formal.definedness = DefinednessCheck::kNone;  // below, of the programs as given
+    MENDEL_ASSIGN_OR_RETURN(Certificate certificate,
+                            CertifyWithoutCuts(pair.first, pair.second, formal));
+    MENDEL_RETURN_IF_ERROR(CheckDomainOfAxioms(a, b, {}, verifier));
+    return certificate;
   }
 
   static bool IsNo(const absl::Status& status) {

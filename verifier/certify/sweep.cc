@@ -13,12 +13,11 @@
 #include "graph/op_helpers.h"
 #include "verifier/axioms/axioms.h"
 #include "verifier/axioms/canonical_pair.h"
+#include "verifier/certify/axiom_domain.h"
 #include "verifier/certify/certify_pair.h"
 #include "verifier/certify/equivalence_candidates.h"
 #include "verifier/certify/numbering.h"
 #include "verifier/certify/redraw.h"
-#include "verifier/definedness/definedness.h"
-#include "verifier/definedness/zero_signs.h"
 #include "verifier/field_evaluator.h"
 
 namespace mendel {
@@ -114,24 +113,6 @@ std::set<std::string> CutsBehind(const Graph& graph, size_t k) {
   return names;
 }
 
-/// Some value may be infinite or NaN whatever the inputs are.
-bool HasInfinities(const Graph& graph) {
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    const Node& node = graph.nodes()[i];
-    if (IsConstant(node) && IsFloat(node.outputs[0].dtype)) {
-      const Tensor& value = ConstantValue(node);
-      for (int64_t k = 0; k < value.size(); ++k) {
-        if (!std::isfinite(value.DoubleAt(k))) return true;
-      }
-    }
-    if (node.op->infinite == nullptr) continue;
-    const bool infinite = WithView(graph, static_cast<int32_t>(i),
-                                   [&](const NodeView& view) { return node.op->infinite(view); });
-    if (infinite) return true;
-  }
-  return false;
-}
-
 class Sweeper {
  public:
   Sweeper(const Graph& a, const Graph& b, const VerifierOptions& options,
@@ -158,7 +139,7 @@ class Sweeper {
         verifier.target_log2 -= std::log2(round);
         verifier.definedness = DefinednessCheck::kNone;  // below, without cuts
         MENDEL_ASSIGN_OR_RETURN(Certificate certificate, CertifyGiven(cut_a_, cut_b_, verifier));
-        MENDEL_RETURN_IF_ERROR(CheckWhereDefined());
+        MENDEL_RETURN_IF_ERROR(CheckWithoutCuts());
         certificate.bound_log2 += std::log2(round);
         return certificate;
       }
@@ -197,22 +178,10 @@ class Sweeper {
   /// A cut is an output of the cut program, so there a partial function that A computes under a
   /// guard only (Where) would excuse the same one without a guard in B. The domain is therefore
   /// checked without cuts, the proven candidates merged.
-  absl::Status CheckWhereDefined() const {
-    if (options_.definedness == DefinednessCheck::kNone) return absl::OkStatus();
-    const bool both = options_.definedness == DefinednessCheck::kBoth;
-    ConstantKeys keys(options_.weights);
+  absl::Status CheckWithoutCuts() const {
     std::map<Origin, Origin> merges;
     for (const auto& [x, y] : candidates_) merges[{Side::kPlan, y}] = {Side::kOriginal, x};
-    bool absorbs = true;
-    const absl::Status given = CheckDefinedness({a_, b_, merges, keys, both, &absorbs});
-    // Axioms hold for finite numbers and one zero: else only the programs as given count.
-    if (given.ok() || absorbs || HasInfinities(a_) || HasInfinities(b_)) return given;
-    if (ReadsSignsOfZeros(NumberValues(a_, b_, {}, keys))) return given;
-    MENDEL_ASSIGN_OR_RETURN(const auto pair, CanonicalizePair(a_, b_, options_.weights));
-    ConstantKeys canonical_keys(options_.weights);
-    const absl::Status canonical =
-        CheckDefinedness({pair.first, pair.second, {}, canonical_keys, both});
-    return canonical.ok() ? canonical : given;
+    return CheckDomainOfAxioms(a_, b_, merges, options_);
   }
 
   /// Outputs of the cut programs that differ in one draw.
