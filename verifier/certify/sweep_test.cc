@@ -93,6 +93,36 @@ TEST(Sweep, DropsCutsThatHoldOnTheDrawnInputOnly) {
                                        Replaced(limited, "%4 = Exp(%3)", "%4 = Mul(%3, %3)"))));
 }
 
+/// min(t, 0) = t - relu(t) where t is finite: at x = 0, t = 1 / x^2 is infinite, and the sides are
+/// 0 and NaN.
+TEST(Sweep, AxiomsDecideNoDomainWhereInfinitiesAreAbsorbed) {
+  const std::string extreme = R"(
+  %0 = Input() {name = "x", shape = [4]}
+  %1 = Mul(%0, %0)
+  %2 = Reciprocal(%1)
+  %3 = Constant() {value = f32[]{0}}
+  %4 = Min(%2, %3)
+  return "y" = %4)";
+  const std::string difference = R"(
+  %0 = Input() {name = "x", shape = [4]}
+  %1 = Mul(%0, %0)
+  %2 = Reciprocal(%1)
+  %3 = Relu(%2)
+  %4 = Sub(%2, %3)
+  return "y" = %4)";
+  EXPECT_FALSE(Swept(extreme, difference).ok());
+  const auto finite = [](const std::string& text) {
+    return Replaced(text, "Reciprocal(%1)", "Neg(%1)");
+  };
+  EXPECT_TRUE(Swept(finite(extreme), finite(difference)).ok());
+  for (const bool cut_points : {true, false}) {
+    CompareOptions options;
+    options.cut_points = cut_points;
+    EXPECT_NE(ComparePrograms(Parse(extreme), Parse(difference), options)->verdict,
+              Verdict::kEquivalent);
+  }
+}
+
 TEST(Sweep, AxiomsNeedSignsOfLiterals) {
   const std::string inside = R"(
   %0 = Input() {name = "x", shape = [4]}

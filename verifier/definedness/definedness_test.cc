@@ -105,6 +105,57 @@ TEST(Definedness, LogarithmsOfZeros) {
   EXPECT_TRUE(Accepts(b, a));
 }
 
+/// log 0 + 0 log 0 is NaN, and log 0 is not: relu makes numbers of one of them.
+TEST(Definedness, ZeroTimesAnInfinityIsNoZero) {
+  for (const std::string function : {"Relu(", "Exp(", "Tanh(", "Max(%1, "}) {
+    const Graph a = FromText(std::string(kInputs) + "%2 = Log(%0)\n%3 = " + function +
+                             "%2)\nreturn \"p\" = %3\n");
+    const Graph b = FromText(std::string(kInputs) +
+                             "%2 = Log(%0)\n%3 = Constant() {value = f32[]{0}}\n"
+                             "%4 = Mul(%2, %3)\n%5 = Add(%2, %4)\n%6 = " +
+                             function + "%5)\nreturn \"p\" = %6\n");
+    EXPECT_TRUE(Accepts(a, a)) << function;
+    EXPECT_FALSE(Accepts(a, b)) << function;
+    EXPECT_FALSE(Accepts(b, a, DefinednessCheck::kBoth)) << function;
+  }
+}
+
+/// x to the power of `exponent` is a number at some x where a function that is added 0 times is
+/// none.
+TEST(Definedness, PowersAreUndefinedWhereTheyAreNoNumbers) {
+  const auto power = [](const std::string& exponent, const std::string& added) {
+    return FromText(std::string(kInputs) + "%2 = Constant() {value = f32[]{" + exponent +
+                    "}}\n%3 = Pow(%0, %2)\n%4 = " + added +
+                    "(%0)\n%5 = Constant() {value = f32[]{0}}\n%6 = Mul(%4, %5)\n"
+                    "%7 = Add(%3, %6)\nreturn \"p\" = %7\n");
+  };
+  const auto alone = [](const std::string& exponent) {
+    return FromText(std::string(kInputs) + "%2 = Constant() {value = f32[]{" + exponent +
+                    "}}\n%3 = Pow(%0, %2)\nreturn \"p\" = %3\n");
+  };
+  for (const char* exponent : {"-1", "-2", "-3", "-70"})
+    EXPECT_FALSE(Accepts(alone(exponent), power(exponent, "Sqrt"))) << exponent;
+  for (const char* exponent : {"0.5", "0.3", "70.5"})
+    EXPECT_FALSE(Accepts(alone(exponent), power(exponent, "Log"))) << exponent;
+  EXPECT_TRUE(Accepts(alone("-0.5"), power("-0.5", "Log")));
+  EXPECT_TRUE(Accepts(alone("0.5"), power("0.5", "Sqrt")));
+}
+
+/// One row of a large constant is 0, or none.
+TEST(Definedness, RowsOfALargeConstantAreNotAlike) {
+  for (const int zero : {-1, 0, 7, 4095}) {
+    std::string values;
+    for (int i = 0; i < 4096; ++i)
+      values += std::string(i == 0 ? "" : ", ") + (i == zero ? "0" : "1");
+    const std::string input = "%0 = Input() {name = \"x\", shape = [4096]}\n";
+    const Graph a = FromText(input + "return \"p\" = %0\n");
+    const Graph b = FromText(input + "%1 = Constant() {value = f32[4096]{" + values +
+                             "}}\n%2 = Log(%1)\n%3 = Constant() {value = f32[]{0}}\n"
+                             "%4 = Mul(%2, %3)\n%5 = Add(%0, %4)\nreturn \"p\" = %5\n");
+    EXPECT_EQ(Accepts(a, b), zero < 0) << zero;
+  }
+}
+
 /// Layout changes of a value that may be undefined keep element by element what is.
 TEST(Definedness, MovedElementsKeepTheirConditions) {
   const std::string inputs =
