@@ -1,4 +1,4 @@
-// Where two programs are defined that axioms prove equal.
+// The domain of two programs that axioms prove equal.
 #ifndef MENDEL_VERIFIER_CERTIFY_AXIOM_DOMAIN_H_
 #define MENDEL_VERIFIER_CERTIFY_AXIOM_DOMAIN_H_
 
