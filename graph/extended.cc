@@ -237,6 +237,7 @@ uint64_t SignOfEither(uint64_t a, uint64_t b) {
 
 Extended WithEventWhereUndefined(Extended value) {
   if ((value.kinds & kFiniteKinds) == 0 || (value.kinds & kNonFiniteKinds) == 0) return value;
+  value.to_infinity = value.to_infinity || (value.kinds & ~(kFiniteKinds | kNaNKind)) != 0;
   const uint64_t token = Token(value);
   value.events =
       UnionOf(value.events, ExtendedScope::Current().Event(ExtendedId("undefined", {&token, 1})));
@@ -252,6 +253,7 @@ Extended operator+(const Extended& a, const Extended& b) {
   sum.kinds = TableOf<&SumOfClasses>()[a.kinds][b.kinds];
   sum.zero_sign = ZeroSignOfSum(a, b);
   sum.infinity_sign = SignOfEither(a.infinity_sign, b.infinity_sign);
+  sum.to_infinity = a.to_infinity || b.to_infinity;
   return WithEventWhereUndefined(sum);
 }
 
@@ -261,8 +263,9 @@ Extended operator-(const Extended& a) {
   if ((a.kinds & kPositiveKind) != 0) kinds |= kNegativeKind;
   if ((a.kinds & kMinusInfinityKind) != 0) kinds |= kPlusInfinityKind;
   if ((a.kinds & kPlusInfinityKind) != 0) kinds |= kMinusInfinityKind;
-  return {a.id,  a.id == 0 ? 1 : -a.scale,       a.events,
-          kinds, a.zero_sign ^ Extended::kMinus, a.infinity_sign};
+  return {a.id,         a.id == 0 ? 1 : -a.scale,       a.events,
+          kinds,        a.zero_sign ^ Extended::kMinus, a.infinity_sign,
+          a.to_infinity};
 }
 
 Extended operator-(const Extended& a, const Extended& b) { return a + -b; }
@@ -273,6 +276,7 @@ Extended operator*(const Extended& a, const Extended& b) {
   product.kinds = ProductKinds(a, b);
   product.zero_sign = ZeroSignOfProduct(a, b);
   product.infinity_sign = InfinitySignOfProduct(a, b);
+  product.to_infinity = a.to_infinity || b.to_infinity;
   return WithEventWhereUndefined(product);
 }
 
@@ -282,9 +286,10 @@ Extended operator/(const Extended& a, const Extended& b) {
   quotient.events = a.events;
   quotient.zero_sign = HasKnownSign(b) ? a.zero_sign ^ SignId(b) : SignId(a) ^ SignId(b);
   quotient.infinity_sign = InfinitySignOfQuotient(a, b);
+  quotient.to_infinity = a.to_infinity;
   Kinds divisor = b.kinds;
   if (b.events != 0) {
-    table.NoteAbsorbed();
+    if (b.to_infinity) table.NoteAbsorbed();
     const uint64_t token = Token(b);
     quotient.events = UnionOf(quotient.events, table.Event(ExtendedId("denominator", {&token, 1})));
   }
@@ -292,6 +297,7 @@ Extended operator/(const Extended& a, const Extended& b) {
     const uint64_t operand = table.ZeroAlias(b.id);
     quotient.events = UnionOf(quotient.events, table.Event(ExtendedId("zero", {&operand, 1})));
     divisor &= static_cast<Kinds>(~kZeroKind);
+    quotient.to_infinity = true;
   }
   quotient.kinds = TableOf<&QuotientOfClasses>()[a.kinds][divisor];
   return WithEventWhereUndefined(quotient);

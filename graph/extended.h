@@ -51,6 +51,8 @@ struct Extended {
   uint64_t zero_sign = kSignOfId;
   /// Not kPlus: it may be an infinity that has the sign of a zero, which this identifies.
   uint64_t infinity_sign = kPlus;
+  /// Where one of `events` occurs, it may be an infinity; otherwise it is NaN there.
+  bool to_infinity = false;
 
   static constexpr uint64_t kPlus = 0;
   static constexpr uint64_t kMinus = 0x9e3779b97f4a7c15;
@@ -81,7 +83,7 @@ class EventTable {
   bool reads_sign_of_zero() const { return reads_sign_of_zero_; }
 
   /// A function, a quotient or a choice read a value that may be undefined, and may absorb it:
-  /// relu(-inf) is 0, and 1 / inf is 0.
+  /// relu(-inf) is 0, 1 / inf is 0, and no comparison of NaN is NaN.
   void NoteAbsorbed() { absorbs_ = true; }
   bool absorbs() const { return absorbs_; }
 

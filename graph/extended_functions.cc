@@ -228,16 +228,28 @@ uint64_t SignsOf(bool symmetric, Arguments x, uint64_t (*sign)(const Extended&))
 
 uint64_t InfinitySign(const Extended& a) { return a.infinity_sign; }
 
-/// f(x) is no finite number where x is none.
-bool IsStrict(std::string_view name) {
+/// f(x) may be a finite number where x, which is undefined, is none.
+bool MayAbsorb(std::string_view name, Arguments x) {
   constexpr std::array<std::string_view, 3> kStrict = {"Abs", "Log", "Sqrt"};
-  return std::find(kStrict.begin(), kStrict.end(), name) != kStrict.end();
+  constexpr std::array<std::string_view, 6> kOfNaN = {"Cast",  "Equal", "IsInf",
+                                                      "IsNaN", "Less",  "LessOrEqual"};
+  if (std::find(kOfNaN.begin(), kOfNaN.end(), name) != kOfNaN.end()) return true;
+  if (std::find(kStrict.begin(), kStrict.end(), name) != kStrict.end()) return false;
+  return std::any_of(x.begin(), x.end(), [](const Extended& v) { return v.to_infinity; });
+}
+
+/// Where the function is undefined, it may be an infinity.
+bool HasPoles(const AbstractFunction& of, std::string_view name) {
+  if (of.undefined == Undefined::kFar) return name != "Acos" && name != "Acosh" && name != "Asin";
+  return of.undefined != Undefined::kNowhere && of.undefined != Undefined::kBelowZero;
 }
 
 /// A result of which no more is known than that equal arguments give equal ones.
 Extended UnknownResult(std::string_view event, uint64_t id, const ScalarFunction& f, Arguments x) {
   const std::array<uint64_t, 2> words = {id, SignsOf(f.symmetric, x, &SignId)};
-  return {id, 1, EventOf(event, id), kFiniteKinds, ExtendedId("sign of zero", words)};
+  Extended result{id, 1, EventOf(event, id), kFiniteKinds, ExtendedId("sign of zero", words)};
+  result.to_infinity = true;
+  return result;
 }
 
 uint64_t ZeroSignOfCall(const AbstractFunction& of, const ScalarFunction& f, Arguments x,
@@ -265,6 +277,7 @@ Extended WithSignOfEither(Extended a, const Extended& b, uint64_t choice) {
     const std::array<uint64_t, 3> words = {choice, a.infinity_sign, b.infinity_sign};
     a.infinity_sign = ExtendedId("sign of choice", words);
   }
+  a.to_infinity = a.to_infinity || b.to_infinity;
   return a;
 }
 
@@ -320,12 +333,19 @@ Extended Arithmetic<Extended>::Call(const ScalarFunction& f, std::span<const Ext
     const std::array<uint64_t, 2> words = {id, SignsOf(f.symmetric, x, &InfinitySign)};
     id = ExtendedId("by sign of zero", words);
     ExtendedScope::Current().NoteSignOfZero();
+    ExtendedScope::Current().NoteAbsorbed();
     return UnknownResult("of undefined", id, f, x);
   }
   // A function may absorb an undefined argument: relu(-inf) is 0. One event represents that.
   if (std::any_of(x.begin(), x.end(), [](const Extended& v) { return v.events != 0; })) {
-    if (!IsStrict(f.name)) ExtendedScope::Current().NoteAbsorbed();
-    return UnknownResult("of undefined", id, f, x);
+    if (MayAbsorb(f.name, x)) ExtendedScope::Current().NoteAbsorbed();
+    Extended result = UnknownResult("of undefined", id, f, x);
+    // Of NaN it is NaN; a defined argument may be a pole.
+    const auto known = AbstractFunctions().find(f.name);
+    const bool poles = known == AbstractFunctions().end() || HasPoles(known->second, f.name);
+    result.to_infinity =
+        poles || std::any_of(x.begin(), x.end(), [](const Extended& v) { return v.to_infinity; });
+    return result;
   }
   const auto known = AbstractFunctions().find(f.name);
   if (known == AbstractFunctions().end()) return UnknownResult("domain", id, f, x);
@@ -338,6 +358,7 @@ Extended Arithmetic<Extended>::Call(const ScalarFunction& f, std::span<const Ext
   if ((result.kinds & kFiniteKinds) != 0 && !x.empty() &&
       (x[of->argument].kinds & kFiniteKinds) != 0)
     result.events = DomainEvents(*of, x[of->argument], id);
+  result.to_infinity = result.events != 0 && HasPoles(*of, f.name);
   result.zero_sign = ZeroSignOfCall(*of, f, x, id);
   result.infinity_sign = InfinitySignOfCall(f.name, x);
   if (f.name == "Sqrt") ExtendedScope::Current().SetZeroAlias(id, x[0].id);
@@ -354,6 +375,7 @@ Extended Arithmetic<Extended>::Select(const Extended& condition, const Extended&
   const uint64_t id = ExtendedId("Where", words);
   Extended result = WithSignOfEither(yes, no, Token(condition));
   result = {id, 1, 0, kFiniteKinds, result.zero_sign, result.infinity_sign};
+  result.to_infinity = true;
   if (condition.events != 0) {
     ExtendedScope::Current().NoteAbsorbed();
     result.events = EventOf("of undefined", id);

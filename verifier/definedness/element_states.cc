@@ -237,6 +237,7 @@ absl::Status ElementStates::ComputeOpaque(int32_t index) {
       const std::array<uint64_t, 3> element = {all, k, static_cast<uint64_t>(i)};
       const uint64_t id = ExtendedId("opaque", element);
       state.elements.push_back({id, 1, events_.Event(id), kFiniteKinds});
+      state.elements.back().to_infinity = true;
     }
     Store(first_number_[static_cast<size_t>(index)] + static_cast<int32_t>(k), std::move(state));
   }
