@@ -51,7 +51,7 @@ struct Extended {
   uint64_t zero_sign = kSignOfId;
   /// Not kPlus: it may be an infinity that has the sign of a zero, which this identifies.
   uint64_t infinity_sign = kPlus;
-  /// Where one of `events` occurs, it may be an infinity; otherwise it is NaN there.
+  /// It may be an infinity where one of `events` occurs; otherwise it is NaN there.
   bool to_infinity = false;
 
   static constexpr uint64_t kPlus = 0;

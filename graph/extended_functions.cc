@@ -238,7 +238,7 @@ bool MayAbsorb(std::string_view name, Arguments x) {
   return std::any_of(x.begin(), x.end(), [](const Extended& v) { return v.to_infinity; });
 }
 
-/// Where the function is undefined, it may be an infinity.
+/// The function may be an infinity where it is undefined.
 bool HasPoles(const AbstractFunction& of, std::string_view name) {
   if (of.undefined == Undefined::kFar) return name != "Acos" && name != "Acosh" && name != "Asin";
   return of.undefined != Undefined::kNowhere && of.undefined != Undefined::kBelowZero;
@@ -340,7 +340,7 @@ Extended Arithmetic<Extended>::Call(const ScalarFunction& f, std::span<const Ext
   if (std::any_of(x.begin(), x.end(), [](const Extended& v) { return v.events != 0; })) {
     if (MayAbsorb(f.name, x)) ExtendedScope::Current().NoteAbsorbed();
     Extended result = UnknownResult("of undefined", id, f, x);
-    // Of NaN it is NaN; a defined argument may be a pole.
+    // It is NaN at NaN; a defined argument may be a pole.
     const auto known = AbstractFunctions().find(f.name);
     const bool poles = known == AbstractFunctions().end() || HasPoles(known->second, f.name);
     result.to_infinity =
