@@ -347,6 +347,9 @@ Extended Arithmetic<Extended>::Call(const ScalarFunction& f, std::span<const Ext
         poles || std::any_of(x.begin(), x.end(), [](const Extended& v) { return v.to_infinity; });
     return result;
   }
+  // A function may absorb what is infinite for every input, too: log(0).
+  if (std::any_of(x.begin(), x.end(), [](const Extended& v) { return !v.IsFinite(); }))
+    ExtendedScope::Current().NoteAbsorbed();
   const auto known = AbstractFunctions().find(f.name);
   if (known == AbstractFunctions().end()) return UnknownResult("domain", id, f, x);
   std::optional<AbstractFunction> of = known->second;
