@@ -7,12 +7,12 @@
 #include <memory>
 #include <utility>
 
-#include "base/parallel.h"
 #include "base/status.h"
 #include "graph/rewrite.h"
 #include "verifier/witness/class_witness.h"
 #include "verifier/witness/early_steps.h"
-#include "verifier/witness/float_noise.h"
+#include "verifier/witness/enclosure_precision.h"
+#include "verifier/witness/gap_noise.h"
 #include "verifier/witness/witness_inputs.h"
 #include "verifier/witness/witness_pair.h"
 
@@ -21,8 +21,6 @@ namespace {
 
 using Inputs = std::shared_ptr<const std::vector<HostValue>>;
 
-/// Relative gaps above this are hardly the rounding of double evaluation.
-constexpr double kConvincing = 1e-12;
 /// Boxes whose enclosure is so little work are enclosed with every candidate that looks best.
 constexpr double kCheapFlops = 2e6;
 /// Enclosures of a costly box that agree to so many bits are not expected to part in more of
@@ -32,29 +30,8 @@ constexpr int kFullLadders = 3;  ///< enclosures a query that go up to the large
 constexpr int kShortLadder = 512;
 constexpr int kMaxEnclosures = 10;  ///< a query
 constexpr int kMaxEnclosuresCostly = 3;
-constexpr int kFirstBits = 64;
-/// Costly boxes start with as many bits as radii are expected to grow by, those of the gap that
-/// doubles see and so many more; where that gap may be rounding, with so many as an ordinary one
-/// takes.
-constexpr int kBitsBeyondGap = 8;
-constexpr int kLeastBitsOfGap = 16;
-constexpr int kFirstBitsCostly = 48;
-/// A costly box's next precision comes from the radius of the last enclosure.
-constexpr int kLeastStep = 64;
-constexpr int kStep = 16;
-constexpr int kMargin = 8;
-constexpr int kUnseenGap = 60;
 /// Inputs a query on which one side is a number and the other is not.
 constexpr size_t kMostUndefined = 6;
-/// Runs of noise. From so much work on one run is enough: an element counts with at least the
-/// median noise of its output.
-constexpr int kNoiseRuns = 3;
-constexpr double kCostlyNoise = 1e9;
-constexpr double kClearMargin = 128;    ///< times one run's noise: others hardly reach the gap
-constexpr int64_t kLeastOfMedian = 16;  ///< elements of an output for which one run suffices
-/// Runs for one element, and elements that are looked at so.
-constexpr int kCloseNoiseRuns = 24;
-constexpr int kNoiseLooks = 8;
 constexpr int kAscentSteps = 24;
 constexpr double kAscentFlops = 5e10;  ///< of all queries together
 /// Work on candidates, in doubles; the first few are tried whatever they cost.
@@ -67,42 +44,9 @@ constexpr double kCheapCandidateFlops = 1e9;
 /// Share of the time left that each part of a query by its first steps may take.
 constexpr double kEarlyShare = 0.25;
 
-/// Seconds that ball arithmetic is expected to take: measured, 1.2 to 2.2 ns a multiply-add at 128
-/// bits and 4 to 6 at 512.
-double SecondsInBalls(double flops, int precision) {
-  return flops / 2 * (1e-9 + precision * 10e-12) / Parallelism();
-}
-
 bool IsCheckpoint(int candidate) {
   return ((candidate + 1) & candidate) == 0;
 }  // after 1, 2, 4, 8, ...
-
-/// Radii shrink with the precision: how many bits make them smaller than the gap that doubles see
-/// or, where that may be their rounding, than 2^-kUnseenGap of the values.
-int PrecisionToPart(const Enclosure& enclosure, const Gap& gap) {
-  const double radius = std::max(enclosure.f.Log2Radius(), enclosure.g.Log2Radius());
-  const double size = std::max(std::abs(enclosure.f.Middle()), std::abs(enclosure.g.Middle()));
-  const double wanted =
-      gap.score >= kConvincing ? std::log2(std::abs(gap.f - gap.g)) : std::log2(size) - kUnseenGap;
-  const double bits = enclosure.precision_bits + radius - wanted + kMargin;
-  if (!(bits < 4 * enclosure.precision_bits)) return 2 * enclosure.precision_bits;
-  return static_cast<int>(std::ceil(bits / kStep)) * kStep;
-}
-
-int FirstPrecision(const Graph& pairs, double score) {
-  const double seen = std::max<double>(kLeastBitsOfGap, -std::log2(score)) + kBitsBeyondGap;
-  const double gap_bits = score >= kConvincing ? seen : kFirstBitsCostly;
-  const double bits = gap_bits + BitsLost(pairs);
-  return static_cast<int>(std::ceil(bits / kStep)) * kStep;
-}
-
-void RaiseToMedian(std::vector<double>& noise) {
-  if (noise.empty()) return;
-  std::vector<double> sorted = noise;
-  const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  for (double& value : noise) value = std::max(value, *middle);
-}
 
 /// The state of one query.
 struct State {
@@ -133,7 +77,8 @@ class Search {
       : joint_(joint),
         options_(options),
         seconds_(options.deadline.SecondsLeft()),
-        draws_(joint, options.seed) {}
+        draws_(joint, options.seed),
+        noise_(joint, options.seed) {}
 
   absl::Status Run(std::span<const WitnessQuery> queries) {
     for (const WitnessQuery& query : queries) {
@@ -162,6 +107,8 @@ class Search {
   }
 
  private:
+  double flops() const { return flops_ + noise_.flops(); }
+
   std::vector<State*> Pending() {
     std::vector<State*> pending;
     for (State& state : states_) {
@@ -176,8 +123,8 @@ class Search {
     double pairs_flops = 0;
     for (; candidates_ < options_.max_candidates && !options_.deadline.Passed(); ++candidates_) {
       if (candidates_ > 0 && OnlyEnclosuresFit(pending)) break;
-      if (candidates_ >= kLeastCandidates && flops_ > kCandidateFlops) break;
-      if (candidates_ >= kUsualCandidates && flops_ > kCheapCandidateFlops) break;
+      if (candidates_ >= kLeastCandidates && flops() > kCandidateFlops) break;
+      if (candidates_ >= kUsualCandidates && flops() > kCheapCandidateFlops) break;
       if (const std::vector<State*> now = Pending(); now != pending) {
         pending = now;
         if (pending.empty()) break;
@@ -221,17 +168,15 @@ class Search {
         state.undefined.emplace_back(inputs, gap.undefined);
       state.largest_score = std::max(state.largest_score, gap.score);
       if (gap.score == 0 || (!state.tried && gap.score <= state.gap.score)) continue;
-      const bool costly = TotalFlops(pairs) > kCostlyNoise;
+      const bool costly = GapNoise::IsCostly(pairs);
       // Gaps that are no larger than one which noise hides are not worth its evaluation.
       if (costly && gap.score <= state.hidden_score) continue;
       if (noise.empty()) {
-        const bool once = costly && NumElements(f.type) >= kLeastOfMedian;
-        MENDEL_ASSIGN_OR_RETURN(noise, NoiseOfAll(pairs, *inputs, values, once, costly));
-        if (costly) std::for_each(noise.begin(), noise.end(), &RaiseToMedian);
+        MENDEL_ASSIGN_OR_RETURN(noise, noise_.OfPairs(pairs, *inputs, values));
       }
       MENDEL_ASSIGN_OR_RETURN(
           const VisibleGap visible,
-          ConfirmedGap(state, inputs, f, g, noise[2 * k], noise[2 * k + 1], costly));
+          noise_.Visible(*state.query, *inputs, f, g, noise[2 * k], noise[2 * k + 1], costly));
       if (visible.gap.score == 0) {
         state.hidden_gap = std::max(state.hidden_gap, std::abs(gap.f - gap.g));
         state.hidden_score = std::max(state.hidden_score, gap.score);
@@ -243,69 +188,6 @@ class Search {
       state.tried = false;
     }
     return absl::OkStatus();
-  }
-
-  /// Noise of all outputs. Runs after the first are spared where its noise is far below all gaps.
-  absl::StatusOr<std::vector<std::vector<double>>> NoiseOfAll(const Graph& pairs,
-                                                              const std::vector<HostValue>& inputs,
-                                                              const std::vector<HostValue>& values,
-                                                              bool once, bool costly) {
-    const double flops = 3 * TotalFlops(pairs);
-    flops_ += flops;
-    MENDEL_ASSIGN_OR_RETURN(auto noise, FloatNoise(pairs, inputs, values, options_.seed, 1, !once));
-    if (once || (costly && GapsAreClear(values, noise))) return noise;
-    flops_ += (kNoiseRuns - 1) * flops;
-    MENDEL_ASSIGN_OR_RETURN(const auto more, FloatNoise(pairs, inputs, values, options_.seed + 1,
-                                                        kNoiseRuns - 1, true));
-    for (size_t k = 0; k < noise.size(); ++k) {
-      for (size_t i = 0; i < noise[k].size(); ++i) noise[k][i] = std::max(noise[k][i], more[k][i]);
-    }
-    return noise;
-  }
-
-  static bool GapsAreClear(const std::vector<HostValue>& values,
-                           const std::vector<std::vector<double>>& noise) {
-    for (size_t k = 0; k + 1 < values.size(); k += 2) {
-      const int64_t at = LargestGap(values[k], values[k + 1]).element;
-      const size_t flat = static_cast<size_t>(at);
-      if (!(ElementDistance(values[k], values[k + 1], at) >
-            kClearMargin * (noise[k][flat] + noise[k + 1][flat])))
-        return false;
-    }
-    return true;
-  }
-
-  /// The largest gap beyond noise, which is raised to that of many runs element by element until a
-  /// gap stays visible. `costly`: the noise at hand has to do.
-  absl::StatusOr<VisibleGap> ConfirmedGap(const State& state, const Inputs& inputs,
-                                          const HostValue& f, const HostValue& g,
-                                          std::vector<double>& noise_f,
-                                          std::vector<double>& noise_g, bool costly) {
-    for (int look = 0; look < kNoiseLooks; ++look) {
-      const VisibleGap visible = LargestVisibleGap(f, g, noise_f, noise_g);
-      if (costly || visible.gap.score == 0) return visible;
-      MENDEL_ASSIGN_OR_RETURN(const auto closer, NoiseOf(state, inputs, visible.gap.element));
-      double& of_f = noise_f[static_cast<size_t>(visible.gap.element)];
-      double& of_g = noise_g[static_cast<size_t>(visible.gap.element)];
-      of_f = std::max(of_f, closer.first);
-      of_g = std::max(of_g, closer.second);
-      if (IsVisible(ElementDistance(f, g, visible.gap.element), of_f, of_g)) return visible;
-    }
-    return VisibleGap{};
-  }
-
-  /// Noise of both sides of one element, by many runs. The element whose gap exceeds the noise of
-  /// a few runs most is one whose noise they happen to miss.
-  absl::StatusOr<std::pair<double, double>> NoiseOf(const State& state, const Inputs& inputs,
-                                                    int64_t flat) {
-    const Shape element = IndexAt(state.query->box, flat);
-    MENDEL_ASSIGN_OR_RETURN(const Graph pair,
-                            RestrictPair(joint_, {{state.query->output, ElementBox(element)}}));
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> values, Evaluate(pair, *inputs));
-    flops_ += 3 * kCloseNoiseRuns * TotalFlops(pair);
-    MENDEL_ASSIGN_OR_RETURN(const auto noise, FloatNoise(pair, *inputs, values, options_.seed + 1,
-                                                         kCloseNoiseRuns, true));
-    return std::pair(noise[0][0], noise[1][0]);
   }
 
   /// Tries what enclosures do not pass: elements that one side may not define and, at last, the
@@ -490,7 +372,8 @@ class Search {
   std::vector<State> states_;
   int candidates_ = 0;
   int ascended_ = 0;
-  double flops_ = 0;  ///< of candidates so far
+  double flops_ = 0;  ///< of candidates so far, without noise
+  GapNoise noise_;
   double ascent_flops_ = 0;
 };
 
