@@ -334,9 +334,10 @@ absl::Status Importer::CallFunction(const onnx::NodeProto& node,
     if (opset != 0) body.opset = opset;  // a function may use no standard operator at all
   }
   body.arguments = &arguments;
-  body.prefix =
-      Cat(frame.prefix,
-          node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name(), "/");
+  const std::string& call =
+      node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
+  body.prefix = Cat(frame.prefix, call, "/");
+  body.relation_prefix = Cat(frame.relation_prefix, call, "/");
   body.depth = frame.depth + 1;
   Scope names;
   for (int k = 0; k < function.input_size(); ++k) {

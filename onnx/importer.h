@@ -44,7 +44,9 @@ struct Frame {
   /// null in the main graph.
   const std::map<std::string, const onnx::AttributeProto*>* arguments = nullptr;
   std::string prefix;  ///< before node and symbol names, ends in '/' when not empty
-  int depth = 0;       ///< depth of nested calls and branches
+  /// The same for all steps of a loop: a prefix of keys of size relations.
+  std::string relation_prefix;
+  int depth = 0;  ///< depth of nested calls and branches
 };
 
 /// The body of a loop, and the values around it that its last inputs stand for.
@@ -76,7 +78,7 @@ class Importer {
   /// Steps of a body that are imported one after the other. They share the body's initializers.
   /// `scope` and `frame` must outlive the result.
   absl::StatusOr<Step> ImportSteps(const onnx::GraphProto& graph, Scope& scope, const Frame& frame,
-                                   const std::string& name);
+                                   const std::string& name, const std::string& relation_name);
   /// The body of a loop over formal inputs of these types; what it reads from `scope`, and what
   /// depends on that alone, is computed around the loop.
   absl::StatusOr<ImportedBody> ImportBody(const onnx::GraphProto& graph,

@@ -118,12 +118,14 @@ absl::Status Importer::CaptureNames(const onnx::GraphProto& graph, Scope& scope,
 }
 
 absl::StatusOr<Importer::Step> Importer::ImportSteps(const onnx::GraphProto& graph, Scope& scope,
-                                                     const Frame& frame, const std::string& name) {
+                                                     const Frame& frame, const std::string& name,
+                                                     const std::string& relation_name) {
   auto initializers = std::make_shared<Scope>();
   initializers->outer = &scope;
   MENDEL_RETURN_IF_ERROR(DeclareInitializers(graph, *initializers));
   Frame within = frame;
   within.depth = frame.depth + 1;
+  within.relation_prefix = Cat(relation_name, "/");
   int64_t number = 0;
   return Step([this, &graph, initializers, within, name, number](
                   std::vector<ValueId> inputs) mutable -> absl::StatusOr<std::vector<ValueId>> {

@@ -62,7 +62,9 @@ OpContext::OpContext(Importer& importer, const onnx::NodeProto& node,
       version_(version) {
   while (!inputs_.empty() && !inputs_.back().has_value()) inputs_.pop_back();
   const std::string& fallback = node.output_size() > 0 ? node.output(0) : node.name();
-  name_ = frame.prefix + (node.name().empty() ? fallback : node.name());
+  const std::string& name = node.name().empty() ? fallback : node.name();
+  name_ = frame.prefix + name;
+  relation_name_ = frame.relation_prefix + name;
 }
 
 ValueId OpContext::In(int k) const {
@@ -210,7 +212,8 @@ absl::StatusOr<std::vector<ValueId>> OpContext::EmitAll(std::string_view op,
                           builder.AddNode(op, std::move(inputs), std::move(attrs), name_));
   if (SizeRelations* relations = importer_.size_relations(); relations != nullptr) {
     AddSizeRelations(
-        builder, id, name_, [&](ValueId value) { return importer_.Evaluated(value); }, *relations);
+        builder, id, relation_name_, [&](ValueId value) { return importer_.Evaluated(value); },
+        *relations);
   }
   std::vector<ValueId> values;
   for (Tensor& tensor : FoldNode(builder, id, importer_.folds_only_exactly()))

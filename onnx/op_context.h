@@ -75,7 +75,7 @@ class OpContext {
   /// Notes how a number of the program and a size are related (size_relations.h).
   void NoteRelation(std::string_view what, int64_t number, int64_t size) {
     if (importer_.size_relations() != nullptr)
-      AddSizeRelation(Cat(name_, " ", what), number, size, *importer_.size_relations());
+      AddSizeRelation(Cat(relation_name_, " ", what), number, size, *importer_.size_relations());
   }
 
   // Emitting. Nodes over known small constants are evaluated at once.
@@ -110,7 +110,7 @@ class OpContext {
   }
   /// See Importer::ImportSteps. Valid while this context lives.
   absl::StatusOr<Importer::Step> Steps(const onnx::GraphProto& graph) {
-    return importer_.ImportSteps(graph, scope_, frame_, name_);
+    return importer_.ImportSteps(graph, scope_, frame_, name_, relation_name_);
   }
   absl::StatusOr<ImportedBody> Body(const onnx::GraphProto& graph,
                                     const std::vector<TensorType>& inputs) {
@@ -127,7 +127,8 @@ class OpContext {
   Scope& scope_;
   const Frame& frame_;
   int64_t version_;
-  std::string name_;  // prefix and name, for nodes and symbols
+  std::string name_;           // prefix and name, for nodes and symbols
+  std::string relation_name_;  // the same without the numbers of steps
   std::vector<std::optional<ValueId>> outputs_;
   std::set<std::string, std::less<>> known_;
   absl::Status kind_error_;

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
+#include <memory>
+#include <set>
 #include <string_view>
 
 #include "base/status.h"
+#include "graph/loop.h"
 
 namespace mendel {
 namespace {
@@ -86,11 +90,68 @@ int64_t PositionOfExtreme(const Tensor& tensor, bool largest) {
   return best;
 }
 
+/// Relations of whole numbers to the first ones: a quotient becomes 1 at some size, and then 2.
+void AddTruncated(const std::string& key, const Tensor& tensor, SizeRelations& relations) {
+  for (const int64_t first : {0, 1}) {
+    uint8_t& relation = relations[Cat(key, " to ", first)];
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      relation |= Relation(std::trunc(std::abs(tensor.DoubleAt(i))), static_cast<double>(first));
+  }
+}
+
+/// The number from which on a dtype does not hold every whole number.
+double LargestWhole(DType dtype) {
+  if (dtype == DType::kBF16) return 0x1p8;
+  if (dtype == DType::kF16) return 0x1p11;
+  return dtype == DType::kF32 ? 0x1p24 : 0x1p53;
+}
+
 /// A cast that not every number survives.
 void AddCast(const std::string& key, const Tensor& tensor, DType to, SizeRelations& relations) {
-  if (!IsIntegral(to)) return;
+  if (to == DType::kBool) return;
   uint8_t& relation = relations[key];
-  for (int64_t i = 0; i < tensor.size(); ++i) relation |= RelationToRange(tensor.DoubleAt(i), to);
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const double number = tensor.DoubleAt(i);
+    relation |=
+        IsIntegral(to) ? RelationToRange(number, to) : Relation(std::abs(number), LargestWhole(to));
+    if (!IsIntegral(to) && !std::isfinite(RoundTo(to, number))) relation |= 8;
+  }
+  if (IsIntegral(to) && IsFloat(tensor.dtype())) AddTruncated(key, tensor, relations);
+}
+
+/// Indices against the ends of a table, against the places of a short one, and against those of
+/// the largest and smallest numbers of a known one.
+void AddIndices(const std::string& key, int64_t extent, const Tensor* table, const Tensor& indices,
+                SizeRelations& relations) {
+  std::set<int64_t> places;
+  for (int64_t place = 0; place < extent && extent <= kMostPlaces; ++place) places.insert(place);
+  if (table != nullptr && table->size() == extent) {
+    places.insert(PositionOfExtreme(*table, true));
+    places.insert(PositionOfExtreme(*table, false));
+  }
+  for (int64_t i = 0; i < indices.size(); ++i) {
+    const int64_t index = indices.IntAt(i);
+    AddSizeRelation(Cat(key, " last"), index, extent - 1, relations);
+    AddSizeRelation(Cat(key, " first"), index, -extent, relations);
+    for (const int64_t place : places)
+      AddSizeRelation(Cat(key, " of ", extent, " at ", place), index, place, relations);
+  }
+}
+
+/// The number of steps against the numbers that the body knows.
+void AddSteps(const std::string& key, const Node& node, SizeRelations& relations) {
+  const std::shared_ptr<const Graph> body = LoopBodyOf(node.attrs);
+  const auto steps = static_cast<double>(node.attrs.Int("steps"));
+  int64_t literal = 0;
+  for (const Node& inner : body->nodes()) {
+    if (!IsConstant(inner) || ConstantValue(inner).size() != 1) continue;
+    const double number = std::abs(ConstantValue(inner).DoubleAt(0));
+    relations[Cat(key, " steps to literal ", literal)] |= Relation(steps - 1, number);
+    // A counter times a literal below 1 reaches 1 there.
+    if (number > 0 && number < 1)
+      relations[Cat(key, " steps to inverse ", literal)] |= Relation(steps - 1, 1 / number);
+    ++literal;
+  }
 }
 
 /// The farthest that a window of `node` reaches, against the dimension it moves along.
@@ -151,14 +212,14 @@ void AddSizeRelations(const GraphBuilder& builder, int32_t id, const std::string
   const bool compares = ComparesOperands(op) && node.inputs.size() == 2;
   const bool wraps = op == "Add" || op == "Mul" || op == "Sub";
   const bool extreme = op == "ReduceMax" || op == "ReduceMin" || op == "ArgMax" || op == "ArgMin";
-  if (!compares && !wraps && !extreme && op != "Cast" && op != "Gather" && op != "Clip") return;
+  const bool truncates = op == "Floor" || op == "Ceil" || op == "Round";
+  if (op == "Loop") AddSteps(key, node, relations);
+  if (!compares && !wraps && !extreme && !truncates && op != "Cast" && op != "Gather" &&
+      op != "Clip")
+    return;
   for (const ValueId input : node.inputs) {
-    if (op == "Gather" && operands.empty()) {
-      operands.push_back(nullptr);
-      continue;
-    }
     const Tensor* tensor = IsSmall(builder.type(input)) ? constant(input) : nullptr;
-    if (tensor == nullptr) return;
+    if (tensor == nullptr && (op != "Gather" || !operands.empty())) return;
     operands.push_back(tensor);
   }
   if (wraps) {
@@ -170,11 +231,9 @@ void AddSizeRelations(const GraphBuilder& builder, int32_t id, const std::string
   } else if (op == "Gather") {
     const Shape& table = builder.type(node.inputs[0]).shape;
     const int64_t extent = table[static_cast<size_t>(node.attrs.Int("axis"))];
-    for (int64_t i = 0; i < operands[1]->size(); ++i) {
-      const int64_t index = operands[1]->IntAt(i);
-      AddSizeRelation(Cat(key, " last"), index, extent - 1, relations);
-      AddSizeRelation(Cat(key, " first"), index, -extent, relations);
-    }
+    AddIndices(key, extent, operands[0], *operands[1], relations);
+  } else if (truncates) {
+    AddTruncated(key, *operands[0], relations);
   } else if (op == "Clip") {
     for (const char* bound : {"min", "max"}) {
       const Tensor limit = Tensor::Scalar(DType::kF64, node.attrs.Float(bound));

@@ -101,6 +101,75 @@ TEST(SizeRelations, CastsAndProductsThatWrap) {
       1290);
 }
 
+/// Sets n0 to N, of dtype i64.
+void TakeSize(ModelBuilder& model) {
+  model.Ints("third", {2});
+  model.Node("Gather", {"n", "third"}, {"row"});
+  model.Node("Squeeze", {"row"}, {"n0"});
+}
+
+TEST(SizeRelations, FloatsThatHoldNotEveryWholeNumber) {
+  ExpectTurn(
+      [](ModelBuilder& model) {
+        ModelBuilder::Set(model.Node("Cast", {"n"}, {"half"}), "to", int64_t{10});
+        ModelBuilder::Set(model.Node("Cast", {"half"}, {"whole"}), "to", int64_t{7});
+        model.Node("ReduceMax", {"whole"}, {"factor"});
+        Times(model, "factor");
+      },
+      2048);
+}
+
+TEST(SizeRelations, TruncatedNumbers) {
+  for (const bool floor : {false, true}) {
+    static bool floors;
+    floors = floor;
+    ExpectTurn(
+        [](ModelBuilder& model) {
+          ModelBuilder::Set(model.Node("Cast", {"n"}, {"float n"}), "to", int64_t{1});
+          model.Initializer("share", Tensor::Scalar(DType::kF32, 0.0050125f));
+          model.Node("Mul", {"float n", "share"}, {"part"});
+          if (floors) model.Node("Floor", {"part"}, {"floor"});
+          const std::string last = floors ? "floor" : "part";
+          ModelBuilder::Set(model.Node("Cast", {last}, {"count"}), "to", int64_t{7});
+          model.Node("ReduceMax", {"count"}, {"factor"});
+          Times(model, "factor");
+        },
+        199);
+  }
+}
+
+TEST(SizeRelations, PlacesOfATable) {
+  ExpectTurn(
+      [](ModelBuilder& model) {
+        TakeSize(model);
+        model.Ints("hundred", {100})
+            .Initializer("table",
+                         Tensor::FromDoubles({DType::kF32, {8}}, {1, 1, 1, 5, 1, 1, 1, 1}));
+        model.Node("Div", {"n0", "hundred"}, {"place"});
+        model.Node("Gather", {"table", "place"}, {"element"});
+        model.Node("Mul", {"x", "element"}, {"y"});
+      },
+      299);
+}
+
+TEST(SizeRelations, NumbersOfSteps) {
+  ExpectTurn(
+      [](ModelBuilder& model) {
+        TakeSize(model);
+        model.Initializer("hundred", Tensor::Ints({100}).Reshaped({}));
+        auto& loop = model.Node("Loop", {"n0", "", "x"}, {"y"});
+        auto& attribute = ModelBuilder::Attribute(loop, "body", onnx::AttributeProto::GRAPH);
+        auto& body = *attribute.mutable_g();
+        for (const char* name : {"k", "go", "before"}) body.add_input()->set_name(name);
+        for (const char* name : {"go", "after"}) body.add_output()->set_name(name);
+        auto& nodes = *body.mutable_node();
+        ModelBuilder::AddNode(nodes, "Less", {"k", "hundred"}, {"early"});
+        ModelBuilder::AddNode(nodes, "Neg", {"before"}, {"other"});
+        ModelBuilder::AddNode(nodes, "Where", {"early", "before", "other"}, {"after"});
+      },
+      100);
+}
+
 TEST(SizeRelations, DiagonalsAndWindows) {
   ExpectTurn(
       [](ModelBuilder& model) {
