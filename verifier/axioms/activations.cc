@@ -172,8 +172,18 @@ std::optional<ValueId> PRelu(Terms& t, ValueId v) {
 /// The literal factors of a multiple of x, outermost first.
 struct Multiple {
   std::vector<Scaled> factors;
-  double slope = 1;
+  double slope = 1;  ///< their product, rounded in double after each factor
 };
+
+/// The slope is on the side of 1 on which it seems to be: few roundings of a normal number do not
+/// carry it across.
+bool IsSureOfSlope(double slope) {
+  constexpr double kLeast = 0x1p-900, kLeastDistance = 1e-9;
+  const double size = std::abs(slope);
+  return size > kLeast && size < 1 / kLeast && std::abs(slope - 1) > kLeastDistance;
+}
+
+/// Nothing unless `value` is x times literals, whose product is surely more or less than 1.
 std::optional<Multiple> AsMultiple(const Terms& t, ValueId x, ValueId value) {
   Multiple multiple;
   while (value != x) {
@@ -183,6 +193,8 @@ std::optional<Multiple> AsMultiple(const Terms& t, ValueId x, ValueId value) {
     if (scale->kind == Scaled::Kind::kNegated) multiple.slope = -multiple.slope;
     if (scale->kind == Scaled::Kind::kTimes) multiple.slope *= scale->factor;
     if (scale->kind == Scaled::Kind::kOver) multiple.slope /= scale->factor;
+    const bool is_product = multiple.factors.size() > 1;
+    if (multiple.slope == 1 || (is_product && !IsSureOfSlope(multiple.slope))) return std::nullopt;
     value = scale->x;
   }
   return multiple;
@@ -197,8 +209,7 @@ std::optional<ValueId> ExtremeAsLeakyRelu(Terms& t, ValueId v) {
   for (size_t k = 0; k < 2; ++k) {
     const ValueId x = t.in(v, k);
     const std::optional<Multiple> multiple = AsMultiple(t, x, t.in(v, 1 - k));
-    // A slope of 1 after rounding in double is not known to be at most 1.
-    if (!multiple.has_value() || multiple->slope == 1) continue;
+    if (!multiple.has_value()) continue;
     const ValueId relu = t.Unary("Relu", x), rest = t.Sub(x, relu);
     if (t.Is(v, "Max") == (multiple->slope < 1)) return t.Add(relu, Times(t, rest, *multiple));
     return t.Add(Times(t, relu, *multiple), rest);

@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "graph/evaluate.h"
 #include "graph/random_graph.h"
@@ -103,6 +104,33 @@ TEST_P(NearMisses, StayApart) {
 
 INSTANTIATE_TEST_SUITE_P(True, Axioms, ::testing::ValuesIn(kTrue));
 INSTANTIATE_TEST_SUITE_P(False, NearMisses, ::testing::ValuesIn(kFalse));
+
+/// `times` applications of `op` with `literal` to an expression.
+std::string Repeated(std::string_view op, int times, std::string_view literal, std::string x) {
+  for (int k = 0; k < times; ++k) x = Cat(op, "(", x, ", ", literal, ")");
+  return x;
+}
+
+TEST(Axioms, SlopesThatOverflowDoublesAreNotCompared) {
+  const std::string small = Repeated("Mul", 9, "1e36", Repeated("Div", 9, "1e37", "x"));
+  const Graph graph = ParseExpression(Cat("Max(", small, ", x)"));
+  const Graph canonical = Canonical(graph);
+  Rng rng(9);
+  const std::vector<HostValue> inputs = Inputs(rng, graph);
+  EXPECT_LT(Distance(graph, canonical, inputs), 1e-6) << PrintGraph(canonical);
+}
+
+TEST(Axioms, LiteralsThatUnderflowDoublesAreNotFolded) {
+  const double base = RoundTo(DType::kF32, 1e-38), last = RoundTo(DType::kF32, 3e-19);
+  const double tiny = std::pow(base, 8);
+  const double wrong = RoundTo(DType::kF32, tiny * last / tiny);
+  ASSERT_GT(std::abs(wrong / last - 1), 1e-3) << "the product is a denormal of few digits";
+  std::string power = "1e-38";
+  for (int k = 0; k < 3; ++k) power = Cat("Mul(", power, ", ", power, ")");
+  const Graph left = ParseExpression(Cat("Add(x, Div(Mul(", power, ", 3e-19), ", power, "))"));
+  const Graph right = ParseExpression(Cat("Add(x, ", absl::StrFormat("%.17g", wrong), ")"));
+  EXPECT_FALSE(Certify(Canonical(left), Canonical(right), {}).ok());
+}
 
 TEST(AxiomList, EveryAxiomHasATestAndAProof) {
   std::set<std::string_view> tested;

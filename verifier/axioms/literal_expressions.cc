@@ -34,6 +34,8 @@ constexpr int kDepth = 6;
 constexpr double kLeastOfSum = 0.5;
 /// Larger tensors are weights, which a refit folds.
 constexpr int64_t kMostLiterals = 1 << 14;
+/// A double below it may have lost digits.
+constexpr double kLeastNumber = 0x1p-900;
 
 /// The constant that a literal stands for where it is the dtype's nearest number to it.
 double Meant(const Terms& t, ValueId v, double literal) {
@@ -45,6 +47,11 @@ constexpr std::array<std::string_view, 14> kFollowed = {
     "Add", "Div",        "Exp",     "Expand", "Identity", "Mul",  "Neg",
     "Pow", "Reciprocal", "Reshape", "Sqrt",   "Sub",      "Tile", "Transpose"};
 
+bool Computes(std::string_view op) {
+  return op != "Expand" && op != "Identity" && op != "Neg" && op != "Reshape" && op != "Tile" &&
+         op != "Transpose";
+}
+
 /// The absolute numbers.
 HostValue Magnitudes(const HostValue& value) {
   HostValue result = value;
@@ -52,8 +59,8 @@ HostValue Magnitudes(const HostValue& value) {
   return result;
 }
 
-/// The numbers that an expression of literals is, in double precision; nullopt if one is not finite
-/// or the difference of larger ones.
+/// The numbers that an expression of literals is, in double precision; nullopt if one is not
+/// finite, the difference of larger ones, or so small that it may have lost digits.
 std::optional<HostValue> NumbersOf(const Terms& t, ValueId v, int depth = kDepth) {
   if (!IsFloat(t.dtype(v)) || NumElements(t.type(v)) > kMostLiterals) return std::nullopt;
   if (IsConstantTerm(t, v)) {
@@ -78,8 +85,11 @@ std::optional<HostValue> NumbersOf(const Terms& t, ValueId v, int depth = kDepth
   const std::vector<TensorType> types = t.InputTypes(v);
   const NodeView view{types, node.attrs, node.outputs};
   HostValue result = std::move(EvaluateNode(*node.op, view, operands)[0]);
-  const auto is_finite = [](double number) { return std::isfinite(number); };
-  if (!std::all_of(result.scalars.begin(), result.scalars.end(), is_finite)) return std::nullopt;
+  const auto has_all_digits = [least = Computes(op) ? kLeastNumber : 0](double number) {
+    return std::isfinite(number) && std::abs(number) >= least;
+  };
+  if (!std::all_of(result.scalars.begin(), result.scalars.end(), has_all_digits))
+    return std::nullopt;
   if (op == "Add" || op == "Sub") {
     for (HostValue& value : values) value = Magnitudes(value);
     const OpDefinition& add = *FindOp("Add");
