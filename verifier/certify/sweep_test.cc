@@ -123,6 +123,32 @@ TEST(Sweep, AxiomsDecideNoDomainWhereInfinitiesAreAbsorbed) {
   }
 }
 
+/// log(0) is infinite for every input, and no event of one: relu(l) is 0, relu(2 l - l) is NaN.
+TEST(Sweep, AxiomsDecideNoDomainWhereAllIsInfinite) {
+  const std::string plain = R"(
+  %0 = Input() {name = "x", shape = [4]}
+  %1 = Constant() {value = f32[]{0}}
+  %2 = Mul(%0, %1)
+  %3 = Log(%2)
+  %4 = Relu(%3)
+  return "y" = %4)";
+  const std::string split = R"(
+  %0 = Input() {name = "x", shape = [4]}
+  %1 = Constant() {value = f32[]{0}}
+  %2 = Mul(%0, %1)
+  %3 = Log(%2)
+  %4 = Constant() {value = f32[]{2}}
+  %5 = Mul(%3, %4)
+  %6 = Sub(%5, %3)
+  %7 = Relu(%6)
+  return "y" = %7)";
+  for (const bool cut_points : {true, false}) {
+    CompareOptions options;
+    options.cut_points = cut_points;
+    EXPECT_NE(ComparePrograms(Parse(plain), Parse(split), options)->verdict, Verdict::kEquivalent);
+  }
+}
+
 TEST(Sweep, AxiomsNeedSignsOfLiterals) {
   const std::string inside = R"(
   %0 = Input() {name = "x", shape = [4]}
