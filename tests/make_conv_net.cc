@@ -27,6 +27,7 @@ Tensor Weights(Rng& rng, std::vector<int64_t> shape) {
 void Conv(ModelBuilder& model, const std::string& name, const std::string& x, int64_t stride,
           int64_t dilation) {
   onnx::NodeProto& node = model.Node("Conv", {x, name + "_w", name + "_b"}, {name});
+  node.set_name(name);
   ModelBuilder::Set(node, "strides", std::vector<int64_t>{stride, stride});
   ModelBuilder::Set(node, "dilations", std::vector<int64_t>{dilation, dilation});
   ModelBuilder::Set(node, "pads", std::vector<int64_t>{dilation, dilation, dilation, dilation});
