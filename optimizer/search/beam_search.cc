@@ -33,6 +33,9 @@ namespace {
 // A subprogram alone may be this much slower: views may cancel in the whole.
 constexpr double kTryBelow = 1.03;
 constexpr double kObviouslyBelow = 0.8;  // obvious candidates are at most so slow alone
+// A candidate that saves so much of the program's measured seconds is tried in it at once: what is
+// measured after it might use up the time.
+constexpr double kLargeGain = 0.1;
 constexpr int kObviousRounds = 3;
 constexpr double kObviousBudget = 0.35;  // of the search's
 constexpr double kLeastSaving = 0.05;    // of the work: such mutants deserve more of the time
@@ -48,7 +51,7 @@ class BeamSearcher {
         trials_(session, log_) {}
 
   absl::Status Run() {
-    const std::string key = session_.Key("search 7");
+    const std::string key = session_.Key("search 8");
     if (const auto stored = session_.cache().Get("search", key)) {
       MENDEL_ASSIGN_OR_RETURN(const bool replayed, Replay(*stored));
       if (replayed) {
@@ -144,6 +147,7 @@ class BeamSearcher {
                             CollectCandidates(session_, tried_, left_out_));
     for (const CandidateClass& candidate : classes) log_.Note(candidate, Outcome::kNotTried);
     std::vector<CandidateClass> to_try;
+    bool improved = false;
     for (CandidateClass& candidate : classes) {
       // The best candidates so far must still be tried in the whole program.
       const double trials = static_cast<double>(std::min<size_t>(to_try.size(), 3));
@@ -156,9 +160,16 @@ class BeamSearcher {
       }
       session_.Report(std::string(candidate.rule->name));
       MENDEL_ASSIGN_OR_RETURN(const bool keep, VerifyAndMeasure(candidate));
-      if (keep) to_try.push_back(std::move(candidate));
+      if (!keep) continue;
+      if (candidate.GainShare() < kLargeGain || !session_.Affords(session_.whole_seconds())) {
+        to_try.push_back(std::move(candidate));
+        continue;
+      }
+      MENDEL_ASSIGN_OR_RETURN(improved, trials_.TryEverywhere(candidate));
+      if (improved) break;  // others are collected again from the program that is the best now
     }
-    return trials_.TryInTurn(std::move(to_try));
+    MENDEL_ASSIGN_OR_RETURN(const bool others, trials_.TryInTurn(std::move(to_try)));
+    return improved || others;
   }
 
   /// True when the candidate is worth trying in the whole program.

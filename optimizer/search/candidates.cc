@@ -92,7 +92,8 @@ absl::StatusOr<std::vector<CandidateClass>> CollectCandidates(SearchSession& ses
     if (!candidate.first.has_value()) continue;
     candidate.expected_gain = ExpectedGain(profiles, candidate);
     const double left = WorkOf(candidate.first->mutant) / WorkOf(candidate.first->original);
-    candidate.saved_share = total > 0 ? candidate.seconds / total * (1 - left) : 0;
+    candidate.seconds_share = total > 0 ? candidate.seconds / total : 0;
+    candidate.saved_share = candidate.seconds_share * (1 - left);
     sorted.push_back(std::move(candidate));
   }
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {

@@ -25,6 +25,7 @@ struct CandidateClass {
   int64_t occurrences = 0;
   double expected_gain = 0;  ///< seconds gained, as predicted, a second of trying
   double saved_share = 0;    ///< of the program's seconds, by operations and bytes alone
+  double seconds_share = 0;  ///< `seconds` of the program's
   bool first_of_all = false;
   std::optional<Mutant> first;
   Alternative alternative;
@@ -32,6 +33,7 @@ struct CandidateClass {
   int measurements = 0;     ///< in the whole program
   size_t best_changed = 0;  ///< how often the best had changed at the last measurement
   double Gain() const { return seconds * (1 - alone.ratio); }
+  double GainShare() const { return seconds_share * (1 - alone.ratio); }
   double SecondsOfOne() const {
     return seconds / static_cast<double>(std::max<int64_t>(1, occurrences));
   }
