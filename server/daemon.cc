@@ -138,9 +138,17 @@ class RealDaemon final : public Daemon {
     tracer_->Reopen();
   }
 
-  void Drain() override {
+  void BeginDrain() override {
+    if (std::exchange(draining_, true)) return;
     log_.Log(LogLevel::kInfo, "draining");
     rpc_->BeginDrain();
+    if (runner_ != nullptr) runner_->StopClaiming();
+  }
+
+  bool JobsFinished() const override { return runner_ == nullptr || runner_->Finished(); }
+
+  void Drain() override {
+    BeginDrain();
     if (runner_ != nullptr) runner_->Drain(options_.drain_seconds * kSecond);
     rpc_->Stop(options_.drain_seconds * kSecond);
     runner_.reset();
@@ -316,6 +324,7 @@ class RealDaemon final : public Daemon {
   std::unique_ptr<HttpListener> http_;
   std::unique_ptr<WebPage> page_;
   std::unique_ptr<HttpListener> page_listener_;
+  bool draining_ = false;
   std::mutex queues_mutex_;
   std::set<std::string> queues_ = {"cpu"};
   std::mutex readiness_mutex_;  // Tick, which alone writes, reads without it

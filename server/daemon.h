@@ -37,6 +37,10 @@ class Daemon {
   virtual void Tick() = 0;
   /// Reads the auth file now (certificates are watched anyway).
   virtual void Reload() = 0;
+  /// Sets health to NOT_SERVING, ends watches and takes no more jobs; running ones go on.
+  virtual void BeginDrain() = 0;
+  /// True when no job runs here, after BeginDrain.
+  virtual bool JobsFinished() const = 0;
   /// Sets health to NOT_SERVING, ends watches and returns running jobs to the queue. Returns when
   /// all data is safe or the time is over.
   virtual void Drain() = 0;

@@ -43,6 +43,7 @@ struct ServerOptions {
   std::string debug_role = "admin";
 
   int64_t drain_seconds = 30;
+  int64_t finish_seconds = 0;  ///< running jobs may go on for so long after SIGTERM
   int64_t max_message_bytes = int64_t{8} << 20;
   int64_t max_metadata_bytes = 16 << 10;
   int64_t max_queued_rpcs = 1024;

@@ -7,6 +7,7 @@
 #include <array>
 #include <csignal>
 
+#include "base/deadline.h"
 #include "base/status.h"
 #include "server/daemon.h"
 #include "server/grpc_log.h"
@@ -21,7 +22,8 @@ int wake_descriptor = -1;
 
 // Handlers, not a blocked mask: a mask would be inherited by the processes of jobs.
 void OnSignal(int signal) {
-  (signal == SIGHUP ? reload_requested : stop_requested) = 1;
+  volatile std::sig_atomic_t& requested = signal == SIGHUP ? reload_requested : stop_requested;
+  requested = requested + 1;
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(wake_descriptor, &one, sizeof(one));
 }
@@ -71,6 +73,12 @@ absl::Status Serve(const ServerOptions& options, const BuildInfo& build) {
       reload_requested = 0;
       daemon->Reload();
     }
+  }
+  daemon->BeginDrain();
+  const Deadline finish = Deadline::After(static_cast<double>(options.finish_seconds));
+  while (stop_requested == 1 && !daemon->JobsFinished() && !finish.Passed()) {
+    daemon->Tick();
+    Wait();
   }
   daemon->Drain();
   return absl::OkStatus();

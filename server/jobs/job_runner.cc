@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
@@ -43,6 +44,17 @@ class Runner final : public JobRunner {
     for (std::thread& thread : threads_) thread.join();
   }
 
+  void StopClaiming() override {
+    const std::scoped_lock lock(mutex_);
+    closing_ = true;
+    changed_.notify_all();
+  }
+
+  bool Finished() const override {
+    const std::scoped_lock lock(mutex_);
+    return finished_ == options_.concurrent_jobs;
+  }
+
   void Drain(int64_t timeout_micros) override {
     Stop();
     std::unique_lock lock(mutex_);
@@ -60,7 +72,7 @@ class Runner final : public JobRunner {
  private:
   void Stop() {
     const std::scoped_lock lock(mutex_);
-    context_.draining = true;
+    context_.draining = closing_ = true;
     changed_.notify_all();
   }
 
@@ -73,7 +85,7 @@ class Runner final : public JobRunner {
 
   void ClaimJobs() {
     uint64_t seen = 0;
-    while (!context_.draining) {
+    while (!closing_) {
       // The number first: what changes after the claim is noticed.
       seen = context_.jobs.WaitForChange(seen, 0);
       const auto job =
@@ -111,8 +123,9 @@ class Runner final : public JobRunner {
   const std::unique_ptr<Sandbox> sandbox_;
   RunnerContext context_;
   std::vector<std::string> devices_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
+  std::atomic<bool> closing_{false};
   int finished_ = 0;
   std::vector<std::thread> threads_;
 };

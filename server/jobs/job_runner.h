@@ -90,6 +90,10 @@ struct RunnerStats {
 class JobRunner {
  public:
   virtual ~JobRunner() = default;
+  /// Starts no new jobs; running ones go on.
+  virtual void StopClaiming() = 0;
+  /// True when, after StopClaiming, no job is left.
+  virtual bool Finished() const = 0;
   /// Starts no new jobs, stops running ones and returns them to the queue. Returns when none is
   /// left or the time is over.
   virtual void Drain(int64_t timeout_micros) = 0;

@@ -225,6 +225,21 @@ TEST_P(Runners, ADrainedRunnersJobsGoBackToTheQueue) {
   EXPECT_EQ(world_.Await(slow).state(), v1::JOB_STATE_SUCCEEDED);
 }
 
+TEST_P(Runners, ARunnerThatTakesNoMoreJobsFinishesTheRunningOne) {
+  const std::string slow = world_.SubmitFake("slow");
+  const auto runner = Start(Options());
+  if (runner == nullptr) GTEST_SKIP() << no_sandbox_;
+  world_.AwaitPhase(slow, "search");
+  runner->StopClaiming();
+  const std::string next = world_.SubmitFake("good");
+  EXPECT_EQ(world_.Get(slow).state(), v1::JOB_STATE_RUNNING);
+  EXPECT_FALSE(runner->Finished());
+  ASSERT_TRUE(world_.jobs().CancelJob(slow).ok());
+  EXPECT_EQ(world_.Await(slow).state(), v1::JOB_STATE_SUCCEEDED);
+  while (!runner->Finished()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(world_.Get(next).state(), v1::JOB_STATE_PENDING);
+}
+
 TEST_P(Runners, APlanFoundOnceIsServedAgain) {
   const auto runner = Start(Options());
   if (runner == nullptr) GTEST_SKIP() << no_sandbox_;
