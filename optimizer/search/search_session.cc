@@ -85,7 +85,7 @@ absl::StatusOr<SearchSession::WholeResult> SearchSession::TryWhole(
   WholeResult trial;
   if (GrowsTooMuch(baseline_.graph, graph)) {
     trial.variant = {graph, {}, name};
-    trial.dropped = true;
+    trial.dropped = trial.grows = true;
     return trial;
   }
   Algorithms algorithms;

@@ -44,7 +44,8 @@ class SearchSession {
   struct WholeResult {
     Variant variant;  ///< with the algorithms chosen
     bool accepted = false;
-    bool dropped = false;  ///< for wrong numbers, or because its weights grow too much
+    bool dropped = false;  ///< for wrong numbers, or because of `grows`
+    bool grows = false;    ///< makes more weights than --max-weight-growth allows
     double ratio = 1;      ///< to the best so far; infinite if dropped for its numbers
   };
   /// Chooses algorithms for `graph`, which contains the mutants `applied`, and makes it the best

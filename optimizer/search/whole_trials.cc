@@ -28,6 +28,12 @@ CandidateClass CandidateOf(const AcceptedCandidate& accepted) {
   return candidate;
 }
 
+Outcome OutcomeOf(const SearchSession::WholeResult& trial) {
+  if (trial.accepted) return Outcome::kUsed;
+  if (trial.grows) return Outcome::kRefused;
+  return trial.dropped ? Outcome::kWrongNumbers : Outcome::kSlowerInWhole;
+}
+
 }  // namespace
 
 absl::StatusOr<bool> WholeTrials::TryInTurn(std::vector<CandidateClass> candidates) {
@@ -62,9 +68,9 @@ absl::StatusOr<bool> WholeTrials::TryEverywhere(CandidateClass& candidate) {
       const SearchSession::WholeResult trial,
       session_.TryWhole(program.graph, Cat("the program with rule ", entry.rule), program.mutants,
                         candidate.measurements));
-  log_.Note(candidate, trial.accepted  ? Outcome::kUsed
-                       : trial.dropped ? Outcome::kWrongNumbers
-                                       : Outcome::kSlowerInWhole);
+  log_.Note(
+      candidate, OutcomeOf(trial),
+      trial.grows ? "the whole program makes more weights than --max-weight-growth allows" : "");
   if (trial.accepted) {
     accepted_.push_back(entry);
     in_best_ = std::move(program.candidates);

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "verifier/regions/probe.h"
-#include "verifier/regions/regions.h"
+#include "verifier/regions/region_grid.h"
 #include "verifier/weights/shared_weights.h"
 
 namespace mendel {

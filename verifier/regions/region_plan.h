@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "graph/types.h"
-#include "verifier/regions/regions.h"
+#include "verifier/regions/region_grid.h"
 
 namespace mendel {
 

@@ -1,5 +1,6 @@
 // Structure of operators with an access pattern: convolutions, pools, products, elementwise
 // operators, slices (graph/access.h). A tap that crosses a border or a break makes a break.
+// Dilation is DimAccess::step.
 #include <algorithm>
 #include <numeric>
 #include <optional>

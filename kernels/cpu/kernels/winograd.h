@@ -14,13 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "kernels/cpu/kernels/kernel.h"
 #include "kernels/cpu/kernels/winograd_kernels.h"
-#include "kernels/cpu/lowering/fuse.h"
-#include "kernels/cpu/lowering/lowering.h"
 #include "kernels/cpu/memory/weight_view.h"
-#include "runtime/numerics.h"
 
 namespace mendel::cpu {
 
@@ -39,7 +35,7 @@ struct WinogradPlan {
   int64_t channels_in = 1;
   std::vector<int64_t> starts[3];  ///< first output of each tile along a dimension
   int64_t tiles = 0;
-  int64_t block = 1;   ///< tiles transformed at once
+  int64_t block = 1;   ///< tiles transformed at once; not the size of a tile
   int64_t shares = 1;  ///< threads
   bool share_channels = false;
   int64_t points = 1;
@@ -72,13 +68,6 @@ void PackWinogradWeights(const WinogradPlan& plan, const WeightView& weights,
 /// boundary.
 void RunWinograd(const WinogradPlan& plan, const float* src, const float* weights,
                  const WinogradEpilogue& epilogue, float* dst, float* scratch);
-
-/// Names of the algorithms that the class offers for a Conv node; none when it is not of the kind
-/// above or the machine has no kernels.
-std::vector<std::string> WinogradAlgorithms(const Graph& graph, int32_t node, Numerics numerics);
-/// The group's convolution by the algorithm `name`; false when it cannot be (weights that are not
-/// constant).
-absl::StatusOr<bool> LowerWinograd(Lowering& lowering, const Group& group, const std::string& name);
 
 }  // namespace mendel::cpu
 

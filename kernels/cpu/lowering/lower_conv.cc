@@ -17,6 +17,7 @@
 #include "kernels/cpu/lowering/lower_attention.h"
 #include "kernels/cpu/lowering/lower_depthwise.h"
 #include "kernels/cpu/lowering/lower_direct.h"
+#include "kernels/cpu/lowering/lower_winograd.h"
 #include "kernels/cpu/memory/weight_view.h"
 #include "kernels/cpu/threads.h"
 

@@ -1,5 +1,6 @@
 // Conv by the fused Winograd kernels: which nodes, in which layouts, and the operations fused to
 // them.
+#include "kernels/cpu/lowering/lower_winograd.h"
 
 #include <algorithm>
 #include <array>

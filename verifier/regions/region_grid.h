@@ -1,7 +1,7 @@
 // Two values compared by regions: which positions decide all the others (docs/verification.md,
 // "Regions").
-#ifndef MENDEL_VERIFIER_REGIONS_REGIONS_H_
-#define MENDEL_VERIFIER_REGIONS_REGIONS_H_
+#ifndef MENDEL_VERIFIER_REGIONS_REGION_GRID_H_
+#define MENDEL_VERIFIER_REGIONS_REGION_GRID_H_
 
 #include <cstdint>
 #include <map>
@@ -52,4 +52,4 @@ bool PaysOff(const RegionGrid& grid, double volume);
 
 }  // namespace mendel
 
-#endif  // MENDEL_VERIFIER_REGIONS_REGIONS_H_
+#endif  // MENDEL_VERIFIER_REGIONS_REGION_GRID_H_

@@ -1,4 +1,4 @@
-#include "verifier/regions/regions.h"
+#include "verifier/regions/region_grid.h"
 
 #include <algorithm>
 #include <numeric>
