@@ -1,4 +1,4 @@
-// Where two programs differ: the wrong boxes of every output.
+// Finds where two programs differ: the wrong boxes of every output.
 //
 // The structure of each value (structure.h) and cut points give a grid of regions (region_grid.h).
 // A few elements of a region, its probe, are evaluated in the field and decide all of it
