@@ -494,5 +494,47 @@ TEST(HostileFiles, AreRefusedQuietly) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
+/// Gemm of 1 2 3 4 with 1 -2 3 -4 and the bias -1 1, activated.
+TEST(Lowering, FusedGemmIsGemmAndItsActivation) {
+  struct Activation {
+    const char* name;
+    std::vector<std::pair<std::string, float>> parameters;
+    std::vector<double> expected;  ///< of 6, -9, 14, -21
+  };
+  const Activation activations[] = {
+      {"", {}, {6, -9, 14, -21}},
+      {"Relu", {}, {6, 0, 14, 0}},
+      {"LeakyRelu", {{"alpha", 0.5f}}, {6, -4.5, 14, -10.5}},
+      {"LeakyRelu", {}, {6, -0.0899999979883, 14, -0.209999995306}},
+      {"HardSigmoid", {{"alpha", 0.0625f}, {"beta", 0.25f}}, {0.625, 0, 1, 0}},
+      {"Tanh", {}, {std::tanh(6.0), std::tanh(-9.0), std::tanh(14.0), std::tanh(-21.0)}},
+  };
+  for (const Activation& activation : activations) {
+    Builder model;
+    model.Input("x", {"2", "2"})
+        .Initializer("w", Floats({2, 2}, {1, -2, 3, -4}))
+        .Initializer("b", Floats({2}, {-1, 1}))
+        .Output("y");
+    auto& node = model.Node("FusedGemm", {"x", "w", "b"}, {"y"});
+    node.set_domain("com.microsoft");
+    Builder::Set(node, "activation", std::string(activation.name));
+    for (const auto& [name, value] : activation.parameters)
+      Builder::Set(node, "activation_" + name, value);
+    EXPECT_THAT(Computed(model, {Counting({2, 2})}).scalars,
+                Pointwise(DoubleNear(1e-9), activation.expected))
+        << activation.name;
+  }
+}
+
+TEST(Lowering, FusedGemmRefusesOtherActivationsByName) {
+  Builder model;
+  model.Input("x", {"2", "2"}).Initializer("w", Floats({2, 2}, {1, -2, 3, -4})).Output("y");
+  auto& node = model.Node("FusedGemm", {"x", "w"}, {"y"});
+  node.set_domain("com.microsoft");
+  Builder::Set(node, "activation", std::string("Affine"));
+  const auto imported = ImportOnnxBytes(model.Bytes(), "");
+  EXPECT_THAT(imported.status().ToString(), testing::HasSubstr("activation 'Affine'"));
+}
+
 }  // namespace
 }  // namespace mendel

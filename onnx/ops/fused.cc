@@ -50,21 +50,27 @@ absl::Status ImportFusedMatMul(OpContext& op) {
   return f.status();
 }
 
-/// The activation that FusedConv and FusedGemm apply.
-ValueId Activated(OpContext& op, Formula& f, ValueId x) {
-  const std::string name = op.Str("activation", "");
-  const std::vector<double> given =
-      op.FloatList("activation_params").value_or(std::vector<double>());
-  const auto parameter = [&](size_t k, double fallback) {
-    return k < given.size() ? given[k] : fallback;
-  };
+/// The activation `name`; parameter `k` is what `parameter` makes of its ONNX name, number and
+/// default.
+template <class Parameter>
+ValueId Activated(Formula& f, const std::string& name, ValueId x, const Parameter& parameter) {
   if (name.empty()) return x;
-  if (name == "Relu" || name == "Sigmoid" || name == "Tanh") return f.Op(name, {x});
-  if (name == "LeakyRelu") return f.Op(name, {x}, {{"alpha", parameter(0, 0.01f)}});
+  if (name == "Relu" || name == "Sigmoid" || name == "Softplus" || name == "Softsign" ||
+      name == "Tanh")
+    return f.Op(name, {x});
+  if (name == "LeakyRelu") return f.Op(name, {x}, {{"alpha", parameter("alpha", 0, 0.01f)}});
+  if (name == "Elu" || name == "ThresholdedRelu")
+    return f.Op(name, {x}, {{"alpha", parameter("alpha", 0, 1.0)}});
   if (name == "Clip")
-    return f.Op(name, {x}, {{"min", parameter(0, -HUGE_VAL)}, {"max", parameter(1, HUGE_VAL)}});
+    return f.Op(name, {x},
+                {{"min", parameter("min", 0, -HUGE_VAL)}, {"max", parameter("max", 1, HUGE_VAL)}});
   if (name == "HardSigmoid")
-    return f.Op(name, {x}, {{"alpha", parameter(0, 0.2f)}, {"beta", parameter(1, 0.5)}});
+    return f.Op(name, {x},
+                {{"alpha", parameter("alpha", 0, 0.2f)}, {"beta", parameter("beta", 1, 0.5)}});
+  if (name == "Selu")
+    return f.Op(name, {x},
+                {{"alpha", parameter("alpha", 0, 1.67326319217681884765625)},
+                 {"gamma", parameter("gamma", 1, 1.05070102214813232421875)}});
   f.Fail(Unsupported("activation '", name, "' is not supported"));
   return x;
 }
@@ -75,7 +81,23 @@ absl::Status ImportFusedConv(OpContext& op) {
   MENDEL_ASSIGN_OR_RETURN(ValueId y, EmitConv(op, op.In(0), op.In(1),
                                               op.Has(2) ? std::optional(op.In(2)) : std::nullopt));
   if (op.Has(3)) y = f.Add(y, op.In(3));
-  f.SetOutput(0, Activated(op, f, y));
+  const std::vector<double> given =
+      op.FloatList("activation_params").value_or(std::vector<double>());
+  const auto parameter = [&](const char*, size_t k, double fallback) {
+    return k < given.size() ? given[k] : fallback;
+  };
+  f.SetOutput(0, Activated(f, op.Str("activation", ""), y, parameter));
+  return f.status();
+}
+
+/// Gemm, activated.
+absl::Status ImportFusedGemm(OpContext& op) {
+  Formula f(op);
+  MENDEL_ASSIGN_OR_RETURN(const ValueId y, EmitGemm(op));
+  const auto parameter = [&](const char* name, size_t, double fallback) {
+    return op.Float(Cat("activation_", name), fallback);
+  };
+  f.SetOutput(0, Activated(f, op.Str("activation", ""), y, parameter));
   return f.status();
 }
 
@@ -103,6 +125,7 @@ const OpImportRegistrar registrar({
     {"com.microsoft.BiasGelu", 2, 2, &ImportGelu},
     {"com.microsoft.FastGelu", 1, 2, &ImportGelu},
     {"com.microsoft.FusedConv", 2, 4, &ImportFusedConv},
+    {"com.microsoft.FusedGemm", 2, 3, &ImportFusedGemm},
     {"com.microsoft.FusedMatMul", 2, 2, &ImportFusedMatMul},
     {"com.microsoft.Gelu", 1, 1, &ImportGelu},
     {"com.microsoft.QuickGelu", 1, 1, &ImportQuickGelu},

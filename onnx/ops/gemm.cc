@@ -1,9 +1,10 @@
 // Gemm and MatMul: transposes, scales and missing matrix dimensions become nodes of their own.
 
 #include "graph/integers.h"
-#include "onnx/op_context.h"
+#include "onnx/ops/normalized.h"
 
-namespace mendel::lowerings::gemm {
+namespace mendel {
+namespace lowerings::gemm {
 namespace {
 
 /// `value` times the scalar, or itself when the scalar is one.
@@ -15,24 +16,7 @@ absl::StatusOr<ValueId> Scale(OpContext& op, ValueId value, double scale) {
   return op.Emit("Mul", {value, op.ScalarLike(value, scale)});
 }
 
-absl::Status ImportGemm(OpContext& op) {
-  if (op.version() < 7) op.Ignore("broadcast");  // the shapes say whether C broadcasts
-  ValueId a = op.In(0);
-  ValueId b = op.In(1);
-  if (op.rank(a) != 2 || op.rank(b) != 2) return InvalidInput("expects two matrices");
-  if (op.Int("transA", 0) != 0) {
-    MENDEL_ASSIGN_OR_RETURN(a, op.Transpose(a, {1, 0}));
-  }
-  if (op.Int("transB", 0) != 0) {
-    MENDEL_ASSIGN_OR_RETURN(b, op.Transpose(b, {1, 0}));
-  }
-  MENDEL_ASSIGN_OR_RETURN(ValueId product, op.Emit("MatMul", {a, b}));
-  MENDEL_ASSIGN_OR_RETURN(product, Scale(op, product, op.Float("alpha", 1)));
-  const double beta = op.Float("beta", 1);
-  if (!op.Has(2) || beta == 0) return op.SetOutput(0, product);
-  MENDEL_ASSIGN_OR_RETURN(const ValueId bias, Scale(op, op.In(2), beta));
-  return op.SetOutput(0, op.Emit("Add", {product, bias}));
-}
+absl::Status ImportGemm(OpContext& op) { return op.SetOutput(0, EmitGemm(op)); }
 
 /// NumPy's rule: a vector on the left is a row, on the right a column, and its dimension leaves the
 /// result.
@@ -60,4 +44,25 @@ const OpImportRegistrar registrar({
 });
 
 }  // namespace
-}  // namespace mendel::lowerings::gemm
+}  // namespace lowerings::gemm
+
+absl::StatusOr<ValueId> EmitGemm(OpContext& op) {
+  if (op.version() < 7) op.Ignore("broadcast");  // the shapes say whether C broadcasts
+  ValueId a = op.In(0);
+  ValueId b = op.In(1);
+  if (op.rank(a) != 2 || op.rank(b) != 2) return InvalidInput("expects two matrices");
+  if (op.Int("transA", 0) != 0) {
+    MENDEL_ASSIGN_OR_RETURN(a, op.Transpose(a, {1, 0}));
+  }
+  if (op.Int("transB", 0) != 0) {
+    MENDEL_ASSIGN_OR_RETURN(b, op.Transpose(b, {1, 0}));
+  }
+  MENDEL_ASSIGN_OR_RETURN(ValueId product, op.Emit("MatMul", {a, b}));
+  MENDEL_ASSIGN_OR_RETURN(product, lowerings::gemm::Scale(op, product, op.Float("alpha", 1)));
+  const double beta = op.Float("beta", 1);
+  if (!op.Has(2) || beta == 0) return product;
+  MENDEL_ASSIGN_OR_RETURN(const ValueId bias, lowerings::gemm::Scale(op, op.In(2), beta));
+  return op.Emit("Add", {product, bias});
+}
+
+}  // namespace mendel

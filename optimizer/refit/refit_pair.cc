@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "graph/evaluate.h"
 #include "graph/text.h"
+#include "optimizer/refit/refit_sums.h"
 
 namespace mendel {
 namespace {
@@ -264,6 +265,9 @@ class Walk {
   void Descend(const Pair& pair) {
     const Node a = t_.node(pair.a);
     const Node b = t_.node(pair.b);
+    if (IsOneContraction(t_, pair.b) && !IsOneContraction(t_, pair.a)) {
+      if (const auto merged = MergedBranches(t_, pair.a)) return Push(*merged, pair.b, pair.linear);
+    }
     // Two values may be cut in different pieces before they are joined again.
     if (a.op->name == "Concat" && b.op->name == "Concat") {
       const auto source_a = Unmoved(pair.a), source_b = Unmoved(pair.b);
