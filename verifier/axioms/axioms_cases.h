@@ -67,6 +67,9 @@ inline constexpr Pair kTrue[] = {
      "Mul(3, Relu(Transpose(x){perm = [0, 2, 1]}))"},
     {"factor of a linear operator", "Relu(MatMul(Neg(m), Mul(m, 2)))",
      "Mul(2, Relu(Neg(MatMul(m, m))))"},
+    {"factor of a linear operator", "MatMul(m, Full3)", "Mul(3, MatMul(m, Full1))"},
+    {"factor of a linear operator", "MatMul(x, Expand(-0.25){shape = [4, 3]})",
+     "Mul(-0.25, MatMul(x, Transpose(Expand(1){shape = [3, 4]}){perm = [1, 0]}))"},
     {"merged literals", "Erf(Add(Add(x, 2), 0.5))", "Erf(Add(x, 2.5))"},
     {"merged literals", "Erf(Div(Mul(x, 6), 3))", "Erf(Mul(x, 2))"},
     {"neutral literal", "Erf(Mul(Add(x, 0), 1))", "Erf(x)"},
@@ -158,6 +161,38 @@ inline constexpr Pair kTrue[] = {
      "[1, 1]}",
      "Relu(MaxPool(z){kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1], dilations = "
      "[1, 1]})"},
+    {"pool of an increasing function",
+     "MaxPool(Clip(Round(Mul(z, 8))){min = -5.0, max = 250.0}){kernel_shape = [3, 3], strides = "
+     "[2, "
+     "2], pads = [1, 1, 1, 1], dilations = [1, 1]}",
+     "Clip(Round(Mul(8, MaxPool(z){kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1], "
+     "dilations = [1, 1]}))){min = -5.0, max = 250.0}"},
+    {"pool of an increasing function",
+     "MaxPool(Cast(Clip(z){min = -128.0, max = 127.0}){to = \"i8\"}){kernel_shape = [2, 2], "
+     "strides "
+     "= [2, 2], pads = [0, 0, 0, 0], dilations = [1, 1]}",
+     "Cast(Clip(MaxPool(z){kernel_shape = [2, 2], strides = [2, 2], pads = [0, 0, 0, 0], dilations "
+     "= [1, 1]}){min = -128.0, max = 127.0}){to = \"i8\"}"},
+    {"pool of an increasing function",
+     "MaxPool(Cast(Add(Cast(Cast(Clip(z){min = 0.0, max = 255.0}){to = \"u8\"}){to = \"i32\"}, "
+     "Three32)){to = \"f32\"}){kernel_shape = [2, 2], strides = [2, 2], pads = "
+     "[0, 0, 0, 0], dilations = [1, 1]}",
+     "Cast(Add(Three32, Cast(Cast(MaxPool(Clip(z){min = 0.0, max = 255.0})"
+     "{kernel_shape = [2, 2], strides = [2, 2], pads = [0, 0, 0, 0], dilations = [1, 1]}){to = "
+     "\"u8\"}){to = \"i32\"})){to = \"f32\"}"},
+    // Steps.
+    {"rounding of a limited value", "Round(Relu(x))", "Relu(Round(x))"},
+    {"rounding of a limited value", "Clip(Round(Div(Relu(x), 0.3))){min = 0.0, max = 255.0}",
+     "Clip(Round(Div(x, 0.3))){min = 0.0, max = 255.0}"},
+    {"rounding of a limited value", "Round(Mul(Clip(x){min = 0.0, max = 6.0}, 42.5))",
+     "Clip(Round(Mul(x, 42.5))){min = 0.0, max = 255.0}"},
+    {"rounding of a limited value", "Floor(Min(x, 2.5))", "Min(Floor(x), 2)"},
+    {"position of an extreme", "ArgMax(Softmax(x){axis = 1}){axis = 1}", "ArgMax(x){axis = 1}"},
+    {"position of an extreme", "ArgMax(LogSoftmax(x){axis = 2}){axis = 2, keepdims = 0}",
+     "ArgMax(x){axis = 2, keepdims = 0}"},
+    {"position of an extreme", "ArgMin(Tanh(x)){axis = 1}", "ArgMax(Neg(x)){axis = 1}"},
+    {"position of an extreme", "ArgMax(Sigmoid(Add(x, h))){axis = 1}",
+     "ArgMax(Mul(x, 3)){axis = 1}"},
     // Powers and roots.
     {"power with a literal exponent", "Pow(x, 2)", "Mul(x, x)"},
     {"power with a literal exponent", "Pow(x, 5)", "Mul(Mul(Mul(x, x), Mul(x, x)), x)"},
@@ -183,6 +218,11 @@ inline constexpr Pair kTrue[] = {
     {"logarithm of a product", "Log(Sqrt(Add(1, Exp(x))))", "Mul(0.5, Log(Add(1, Exp(x))))"},
     {"logarithm of an exponential", "Log(Exp(x))", "x"},
     {"logarithm of an exponential", "Exp(Log(Add(1, Exp(x))))", "Add(1, Exp(x))"},
+    {"logarithm of an exponential and one", "Softplus(x)",
+     "Add(Relu(x), Log(Add(1, Exp(Neg(Abs(x))))))"},
+    {"logarithm of an exponential and one", "Softplus(Neg(x))",
+     "Add(Max(0, Neg(x)), Log(Add(Exp(Neg(Abs(x))), 1)))"},
+    {"logarithm of an exponential and one", "Softplus(Neg(x))", "Sub(Softplus(x), x)"},
     {"odd and even functions", "Erf(Mul(x, -2))", "Neg(Erf(Mul(x, 2)))"},
     {"odd and even functions", "Cos(Neg(x))", "Cos(x)"},
     {"sigmoid and tanh by exponentials", "Sigmoid(x)", "Div(1, Add(1, Exp(Neg(x))))"},
@@ -214,6 +254,22 @@ inline constexpr Pair kTrue[] = {
     {"one order relation", "GreaterOrEqual(x, y)", "Not(Less(x, y))"},
     {"one order relation", "Greater(q, q2)", "Less(q2, q)"},
     {"one order relation", "Or(Less(x, y), Equal(y, x))", "LessOrEqual(x, y)"},
+    {"nested choice", "Softmax(Where(b, Where(Less(x, y), x, -inf), -inf)){axis = 2}",
+     "Softmax(Where(And(Less(x, y), b), x, -inf)){axis = 2}"},
+    {"nested choice", "Where(b, -inf, Where(Less(x, y), -inf, x))",
+     "Where(Or(Less(x, y), b), -inf, x)"},
+    {"sum with a chosen infinity", "Softmax(Add(x, Where(b, 0, -inf))){axis = 2}",
+     "Softmax(Where(b, x, -inf)){axis = 2}"},
+    {"sum with a chosen infinity", "Add(Where(Less(x, y), 0, -inf), Add(Where(b, 0, -inf), x))",
+     "Where(Less(x, y), Where(b, x, -inf), -inf)"},
+    {"nested choice", "Softmax(Add(Add(x, Masked), Where(b, 0, -inf))){axis = 2}",
+     "Softmax(Where(b, Add(Masked, x), -inf)){axis = 2}"},
+    {"nested choice", "Add(Where(b, x, -inf), Masked)", "Add(Where(b, 0, -inf), Add(x, Masked))"},
+    {"test of a finite value", "Where(IsNaN(Softmax(x){axis = 2}), 0, Softmax(x){axis = 2})",
+     "Softmax(x){axis = 2}"},
+    {"test of a finite value",
+     "Where(IsNaN(Softmax(Add(x, Masked)){axis = 2}), 0, Softmax(Add(x, Masked)){axis = 2})",
+     "Softmax(Add(Masked, x)){axis = 2}"},
     {"where as an extreme", "Where(Greater(x, y), x, y)", "Max(x, y)"},
     {"where as leaky relu", "Where(Greater(x, 0), x, Mul(x, s))", "PRelu(x, s)"},
     {"pieces of a line", "Add(Relu(x), Relu(Neg(x)))", "Abs(x)"},
@@ -266,6 +322,49 @@ inline constexpr Pair kTrue[] = {
 
 /// Not equal, or equal only under conditions that nobody guarantees.
 inline constexpr Pair kFalse[] = {
+    {"test of a softmax whose rows may be masked",
+     "Where(IsNaN(Softmax(Where(b, x, -inf)){axis = 2}), 0, Softmax(Where(b, x, -inf)){axis = 2})",
+     "Softmax(Where(b, x, -inf)){axis = 2}"},
+    {"test of a value that may be NaN", "Where(IsNaN(Log(x)), 0, Log(x))", "Log(x)"},
+    {"sum of an undefined value and an infinity", "Add(Log(x), Where(b, 0, -inf))",
+     "Where(b, Log(x), -inf)"},
+    {"sum of opposite infinities", "Add(Where(Less(x, y), 0, inf), Where(b, x, -inf))",
+     "Where(b, Where(Less(x, y), x, inf), -inf)"},
+    {"sum with the other choice", "Add(x, Where(b, 0, -inf))", "Where(b, -inf, x)"},
+    {"sum with a chosen number", "Add(x, Where(b, 0, -1000))", "Where(b, x, -1000)"},
+    {"nested choice of another number", "Where(b, Where(Less(x, y), x, 1), -inf)",
+     "Where(And(Less(x, y), b), x, -inf)"},
+    {"nested choice by or", "Where(b, Where(Less(x, y), x, -inf), -inf)",
+     "Where(Or(Less(x, y), b), x, -inf)"},
+    {"softplus of a magnitude", "Softplus(x)", "Add(x, Log(Add(1, Exp(Neg(Abs(x))))))"},
+    {"logarithm of an exponential and two", "Softplus(x)",
+     "Add(Relu(x), Log(Add(2, Exp(Neg(Abs(x))))))"},
+    {"softplus of the other sign", "Softplus(Neg(x))", "Add(Softplus(x), x)"},
+    {"rounding of another limit", "Clip(Round(Div(Relu(x), 0.3))){min = -3.0, max = 252.0}",
+     "Clip(Round(Div(x, 0.3))){min = -3.0, max = 252.0}"},
+    {"rounding of a limit at a half", "Round(Min(x, 2.5))", "Min(Round(x), 3)"},
+    {"rounding of a negative multiple", "Round(Mul(Relu(x), -2))", "Relu(Round(Mul(x, -2)))"},
+    {"floor of a limit as its ceiling", "Floor(Min(x, 2.5))", "Min(Floor(x), 3)"},
+    {"largest of a softmax along another axis", "ArgMax(Softmax(x){axis = 2}){axis = 1}",
+     "ArgMax(x){axis = 1}"},
+    {"largest of a sum that varies", "ArgMax(Add(x, s)){axis = 2}", "ArgMax(x){axis = 2}"},
+    {"largest of a product of unknown sign", "ArgMax(Mul(x, h)){axis = 1}", "ArgMax(x){axis = 1}"},
+    {"largest of negatives", "ArgMax(Neg(x)){axis = 1}", "ArgMax(x){axis = 1}"},
+    {"largest of a function with steps", "ArgMax(Relu(x)){axis = 1}", "ArgMax(x){axis = 1}"},
+    {"largest of squares", "ArgMax(Mul(x, x)){axis = 1}", "ArgMax(x){axis = 1}"},
+    {"pool of a cast that wraps",
+     "MaxPool(Cast(Cast(z){to = \"i32\"}){to = \"i8\"}){kernel_shape = [2, 2], strides = [2, 2], "
+     "pads = [0, 0, 0, 0], dilations = [1, 1]}",
+     "Cast(MaxPool(Cast(z){to = \"i32\"}){kernel_shape = [2, 2], strides = [2, 2], pads = [0, 0, "
+     "0, "
+     "0], dilations = [1, 1]}){to = \"i8\"}"},
+    {"pool of a shift that wraps",
+     "MaxPool(Add(Cast(Clip(z){min = -128.0, max = 127.0}){to = \"i8\"}, Three8)){kernel_shape = "
+     "[2, 2], strides = [2, 2], pads = [0, 0, 0, 0], dilations = [1, 1]}",
+     "Add(Three8, MaxPool(Cast(Clip(z){min = -128.0, max = 127.0}){to = \"i8\"}){kernel_shape = "
+     "[2, "
+     "2], strides = [2, 2], pads = [0, 0, 0, 0], dilations = [1, 1]})"},
+    {"kernel of other numbers", "MatMul(m, Full3)", "Mul(2, MatMul(m, Full1))"},
     {"comparison with an infinity", "Where(Greater(Log(x), -inf), x, y)", "x"},
     {"comparison with an infinity", "Where(Equal(Div(x, y), inf), x, y)", "y"},
     {"minimum by a comparison of NaN", "Where(Less(Log(x), 6), Log(x), 6)", "Min(Log(x), 6)"},
