@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "verifier/axioms/exact.h"
+#include "verifier/axioms/limits.h"
 #include "verifier/axioms/rules.h"
 #include "verifier/axioms/scaled.h"
 #include "verifier/axioms/signs.h"
@@ -348,24 +349,6 @@ bool Holds(DType wide, DType narrow) {
   const bool negative = narrow != DType::kBool && narrow != DType::kU8;
   if (negative && wide == DType::kU8) return false;
   return IntegerBits(narrow) <= IntegerBits(wide);
-}
-
-/// The elements are numbers of the dtype: Booleans, stored, cast, or moved from such. Sums and
-/// products are real numbers to the verifier, or 64-bit integers.
-bool HoldsItsDType(const Terms& t, ValueId v) {
-  if (t.dtype(v) == DType::kBool) return true;
-  for (int steps = 0; steps < 64; ++steps) {
-    if (IsInput(t.node(v)) || IsConstant(t.node(v)) || t.Is(v, "Cast")) return true;
-    const std::string_view op = t.node(v).op->name;
-    const bool moves = op == "Reshape" || op == "Transpose" || op == "Slice" || op == "Expand" ||
-                       op == "Tile" || op == "Split" || op == "Relu" || op == "ReduceMax" ||
-                       op == "ReduceMin";
-    // The negative of the least integer is none of its dtype.
-    const bool reflects = (op == "Neg" || op == "Abs") && IsFloat(t.dtype(v));
-    if (!moves && !reflects) return false;
-    v = t.in(v, 0);
-  }
-  return false;
 }
 
 std::optional<ValueId> CastRoundTrip(Terms& t, ValueId v) {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "graph/integers.h"
 #include "graph/pooling.h"
 #include "verifier/axioms/clips.h"
+#include "verifier/axioms/limits.h"
 #include "verifier/axioms/rules.h"
 #include "verifier/axioms/scaled.h"
 
@@ -113,43 +113,8 @@ std::optional<ValueId> PoolOfPool(Terms& t, ValueId v) {
   return t.Op("MaxPool", {t.in(inner, 0)}, std::move(attrs));
 }
 
-/// Limits that the elements of a value never exceed.
-struct Limits {
-  double low = -Interval::kInfinity;
-  double high = Interval::kInfinity;
-
-  bool Within(DType dtype) const {
-    return low >= static_cast<double>(LowestInteger(dtype)) &&
-           high <= static_cast<double>(HighestInteger(dtype));
-  }
-};
-
-constexpr int kLimitDepth = 8;
-
 bool IsStep(const Terms& t, ValueId v) {
   return t.Is(v, "Round") || t.Is(v, "Floor") || t.Is(v, "Ceil");
-}
-
-bool IsSmallInteger(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
-
-Limits LimitsOf(const Terms& t, ValueId v, int depth = kLimitDepth) {
-  if (IsSmallInteger(t.dtype(v)))
-    return {static_cast<double>(LowestInteger(t.dtype(v))),
-            static_cast<double>(HighestInteger(t.dtype(v)))};
-  if (const std::optional<Interval> interval = AsInterval(t, v))
-    return {interval->low, interval->high};
-  if (depth == 0) return {};
-  if (t.Is(v, "Add")) {
-    const std::optional<double> shift =
-        t.shape(t.in(v, 1)).empty() ? t.Number(t.in(v, 1)) : std::nullopt;
-    if (!shift.has_value()) return {};
-    const Limits of_x = LimitsOf(t, t.in(v, 0), depth - 1);
-    return {of_x.low + *shift, of_x.high + *shift};
-  }
-  // An integer of 32 bits at least contains all those of fewer.
-  const bool widens = t.Is(v, "Cast") && t.dtype(v) != DType::kBool;
-  return widens && IsSmallInteger(t.dtype(t.in(v, 0))) ? LimitsOf(t, t.in(v, 0), depth - 1)
-                                                       : Limits{};
 }
 
 /// A cast that does not decrease: to a float, or of numbers to integers that contain them all.
@@ -157,7 +122,7 @@ bool IsIncreasingCast(const Terms& t, ValueId v) {
   if (!t.Is(v, "Cast") || t.dtype(v) == DType::kBool || t.dtype(t.in(v, 0)) == DType::kBool)
     return false;
   return IsFloat(t.dtype(v)) ||
-         (t.IsDefined(t.in(v, 0)) && LimitsOf(t, t.in(v, 0)).Within(t.dtype(v)));
+         (t.IsDefined(t.in(v, 0)) && LimitsOf(t, t.in(v, 0)).Within(LimitsOfDType(t.dtype(v))));
 }
 
 /// A sum of integers and a number that does not wrap.
@@ -167,7 +132,7 @@ bool IsShiftOfIntegers(const Terms& t, ValueId v) {
       t.shape(t.in(v, 1)).empty() ? t.Number(t.in(v, 1)) : std::nullopt;
   if (!shift.has_value()) return false;
   const Limits of_x = LimitsOf(t, t.in(v, 0));
-  return Limits{of_x.low + *shift, of_x.high + *shift}.Within(t.dtype(v));
+  return Limits{of_x.low + *shift, of_x.high + *shift}.Within(LimitsOfDType(t.dtype(v)));
 }
 
 std::optional<ValueId> PoolOfIncreasing(Terms& t, ValueId v) {
