@@ -434,6 +434,24 @@ TEST(Compare, MasksAreAddedOrChosen) {
   EXPECT_NE(Compare(stored, added).verdict, Verdict::kEquivalent);
 }
 
+/// x + 0 is never -0, where x may be.
+TEST(Compare, ChosenInfinitiesKeepTheSignsOfZeros) {
+  const std::string inputs =
+      "%0 = Input() {name = \"x\", shape = [3]}\n%1 = Input() {name = \"c\", dtype = \"bool\", "
+      "shape "
+      "= [3]}\n%2 = Constant() {value = f32[]{-inf}}\n%3 = Constant() {value = f32[]{0}}\n";
+  const std::string added = inputs + "%5 = Where(%1, %3, %2)\n%6 = Add(%0, %5)\n";
+  const std::string chosen = inputs + "%5 = Where(%1, %0, %2)\n";
+  EXPECT_EQ(
+      Compare(added + "%7 = Exp(%6)\nreturn \"y\" = %7", chosen + "%6 = Exp(%5)\nreturn \"y\" = %6")
+          .verdict,
+      Verdict::kEquivalent);
+  EXPECT_NE(Compare(added + "%7 = Reciprocal(%6)\n%8 = Tanh(%7)\nreturn \"y\" = %8",
+                    chosen + "%6 = Reciprocal(%5)\n%7 = Tanh(%6)\nreturn \"y\" = %7")
+                .verdict,
+            Verdict::kEquivalent);
+}
+
 /// log(x) is no number for x <= 0: the chosen infinity is one of its own.
 TEST(Compare, ChosenInfinitiesDoNotAbsorbUndefinedValues) {
   const std::string inputs =

@@ -59,10 +59,10 @@ absl::Status CheckDomainOfAxioms(const Graph& a, const Graph& b,
   bool absorbs = true;
   const absl::Status given = CheckDefinedness({a, b, merges, keys, both, &absorbs});
   if (given.ok()) return given;
+  if (ReadsSignsOfZeros(NumberValues(a, b, {}, keys))) return given;
   const bool infinities = HasInfinities(a) || HasInfinities(b);
   if (infinities && CheckChosenInfinities(a, b, merges, options).ok()) return absl::OkStatus();
   if (absorbs || infinities) return given;
-  if (ReadsSignsOfZeros(NumberValues(a, b, {}, keys))) return given;
   MENDEL_ASSIGN_OR_RETURN(const auto pair, CanonicalizePair(a, b, options.weights));
   ConstantKeys canonical_keys(options.weights);
   const absl::Status canonical =
