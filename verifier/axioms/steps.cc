@@ -20,7 +20,7 @@ namespace {
 constexpr std::array<AxiomDescription, 3> kStepsAxioms = {{
     {"limit of a limited value", "Clip(x, a, b) = x, a <= x <= b",
      "x is an integer of few bits, or a sum of such a one that does not wrap."},
-    {"quantized integer", "Round(q) = q, Cast(Cast(q) + a - a) = q",
+    {"quantized integer", "Round(Round(x)) = Round(x), Round(q) = q, Cast(Cast(q) + a - a) = q",
      "A float of an integer is whole; q has few bits, all casts keep it, and no sum wraps."},
     {"rounding of a limited value",
      "Round(c Clip(x, a, b)) = Clip(Round(c x), Round(c a), Round(c b)), c > 0, likewise Floor and "
@@ -37,6 +37,7 @@ double Stepped(std::string_view op, double value) {
 /// error matters.
 std::optional<double> SteppedBound(std::string_view op, double bound, double factor) {
   if (bound == 0 || std::isinf(bound)) return bound;
+  if (factor == 1) return Stepped(op, bound);
   const double value = bound * factor;
   constexpr double kMargin = 1e-9;
   constexpr double kLargest = 1 << 30;
@@ -68,8 +69,9 @@ std::optional<ValueId> StepOfLimited(Terms& t, ValueId v) {
   return Limit(t, {*low, *high, t.Unary(op, x)});
 }
 
-/// A float that is an integer: one cast, plus a whole number.
+/// A float that is an integer: one cast or rounded, plus a whole number.
 bool IsWhole(const Terms& t, ValueId v, int depth = 8) {
+  if (t.Is(v, "Round") || t.Is(v, "Floor") || t.Is(v, "Ceil")) return true;
   if (t.Is(v, "Cast") && IsFloat(t.dtype(v))) {
     const DType from = t.dtype(t.in(v, 0));
     return IsIntegral(from) && from != DType::kBool;
