@@ -385,6 +385,88 @@ TEST(Compare, NoLiteralIsRoundedWhereSomethingIsDecided) {
   }
 }
 
+TEST(Compare, NoLiteralIsRoundedBehindAPoolOfDecisions) {
+  const std::string input = "%0 = Input() {name = \"x\", shape = [1, 1, 4, 4]}\n";
+  const std::string pool =
+      " {kernel_shape = [2, 2], strides = [2, 2], dilations = [1, 1], pads = [0, 0, 0, 0]}\n";
+  const auto last = [&](const std::string& factor) {
+    return input + "%1 = Constant() {value = f32[]{" + factor + "}}\n%2 = Mul(%0, %1)\n" +
+           "%3 = Floor(%2)\n%4 = MaxPool(%3)" + pool + "return \"y\" = %4";
+  };
+  const auto first = [&](const std::string& node) {
+    return input + "%1 = Constant() {value = f32[]{" + node + "(%2, %1)\n" +
+           "%4 = Floor(%3)\nreturn \"y\" = %4";
+  };
+  const std::string pooled = "}}\n%2 = MaxPool(%0)" + pool + "%3 = ";
+  const std::string third = "0.3333333432674408";
+  EXPECT_EQ(Compare(last(third), first(third + pooled + "Mul")).verdict, Verdict::kEquivalent);
+  EXPECT_NE(Compare(last(third), first("3" + pooled + "Div")).verdict, Verdict::kEquivalent);
+}
+
+/// Attention masks: scores of -inf are added or chosen, at once or one after the other.
+TEST(Compare, MasksAreAddedOrChosen) {
+  const std::string inputs =
+      "%0 = Input() {name = \"x\", shape = [2, 3]}\n%1 = Input() {name = \"c\", dtype = \"bool\", "
+      "shape = [2, 3]}\n%2 = Input() {name = \"d\", dtype = \"bool\", shape = [3]}\n%3 = "
+      "Constant() "
+      "{value = f32[]{-inf}}\n%4 = Constant() {value = f32[]{0}}\n%5 = Constant() {value = "
+      "f32[3]{0, 0, -inf}}\n%6 = Constant() {value = bool[3]{1, 1, 0}}\n";
+  const auto softmax = [&](const std::string& nodes, int scores) {
+    return inputs + nodes + "\n%20 = Softmax(%" + std::to_string(scores) +
+           ") {axis = 1}\nreturn \"y\" = %20";
+  };
+  const std::string added = softmax("%7 = Where(%1, %4, %3)\n%8 = Add(%0, %7)", 8);
+  const std::string chosen = softmax("%7 = Where(%1, %0, %3)", 7);
+  EXPECT_EQ(Compare(added, chosen).verdict, Verdict::kEquivalent);
+  EXPECT_NE(Compare(added, softmax("%7 = Where(%1, %3, %0)", 7)).verdict, Verdict::kEquivalent);
+  EXPECT_NE(Compare(added, softmax("%7 = Where(%2, %0, %3)", 7)).verdict, Verdict::kEquivalent);
+  const std::string both = softmax("%7 = And(%2, %1)\n%8 = Where(%7, %0, %3)", 8);
+  const std::string in_turn = softmax(
+      "%7 = Where(%1, %4, %3)\n%8 = Add(%7, %0)\n%9 = Where(%2, %4, %3)\n%10 = Add(%8, %9)", 10);
+  EXPECT_EQ(Compare(in_turn, both).verdict, Verdict::kEquivalent);
+  EXPECT_NE(Compare(in_turn, added).verdict, Verdict::kEquivalent);
+  EXPECT_NE(Compare(in_turn, softmax("%7 = Or(%1, %2)\n%8 = Where(%7, %0, %3)", 8)).verdict,
+            Verdict::kEquivalent);
+  const std::string stored =
+      softmax("%7 = Where(%1, %4, %3)\n%8 = Add(%0, %5)\n%9 = Add(%8, %7)", 9);
+  EXPECT_EQ(Compare(stored, softmax("%7 = And(%6, %1)\n%8 = Where(%7, %0, %3)", 8)).verdict,
+            Verdict::kEquivalent);
+  EXPECT_NE(Compare(stored, added).verdict, Verdict::kEquivalent);
+}
+
+/// x + 0 is never -0, where x may be.
+TEST(Compare, ChosenInfinitiesKeepTheSignsOfZeros) {
+  const std::string inputs =
+      "%0 = Input() {name = \"x\", shape = [3]}\n%1 = Input() {name = \"c\", dtype = \"bool\", "
+      "shape "
+      "= [3]}\n%2 = Constant() {value = f32[]{-inf}}\n%3 = Constant() {value = f32[]{0}}\n";
+  const std::string added = inputs + "%5 = Where(%1, %3, %2)\n%6 = Add(%0, %5)\n";
+  const std::string chosen = inputs + "%5 = Where(%1, %0, %2)\n";
+  EXPECT_EQ(
+      Compare(added + "%7 = Exp(%6)\nreturn \"y\" = %7", chosen + "%6 = Exp(%5)\nreturn \"y\" = %6")
+          .verdict,
+      Verdict::kEquivalent);
+  EXPECT_NE(Compare(added + "%7 = Reciprocal(%6)\n%8 = Tanh(%7)\nreturn \"y\" = %8",
+                    chosen + "%6 = Reciprocal(%5)\n%7 = Tanh(%6)\nreturn \"y\" = %7")
+                .verdict,
+            Verdict::kEquivalent);
+}
+
+/// log(x) is no number for x <= 0: the chosen infinity is one of its own.
+TEST(Compare, ChosenInfinitiesDoNotAbsorbUndefinedValues) {
+  const std::string inputs =
+      "%0 = Input() {name = \"x\", shape = [3]}\n%1 = Input() {name = \"c\", dtype = \"bool\", "
+      "shape "
+      "= [3]}\n%2 = Constant() {value = f32[]{-inf}}\n%3 = Constant() {value = f32[]{0}}\n%4 = "
+      "Log(%0)\n";
+  const std::string added =
+      inputs + "%5 = Where(%1, %3, %2)\n%6 = Add(%4, %5)\n%7 = Exp(%6)\nreturn \"y\" = %7";
+  const std::string chosen = inputs + "%5 = Where(%1, %4, %2)\n%6 = Exp(%5)\nreturn \"y\" = %6";
+  EXPECT_NE(Compare(added, chosen).verdict, Verdict::kEquivalent);
+  const std::string tested = inputs + "%5 = IsNaN(%4)\n%6 = Where(%5, %3, %4)\nreturn \"y\" = %6";
+  EXPECT_NE(Compare(tested, inputs + "return \"y\" = %4").verdict, Verdict::kEquivalent);
+}
+
 TEST(Compare, PaddingOfMinusInfinityAddsNothingToAMaximum) {
   const std::string input = "%0 = Input() {name = \"x\", shape = [1, 2, 4, 4]}\n";
   const std::string window = "kernel_shape = [3, 3], strides = [1, 1], dilations = [1, 1], ";

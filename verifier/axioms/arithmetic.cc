@@ -13,7 +13,9 @@ namespace {
 constexpr std::array<AxiomDescription, 7> kArithmeticAxioms = {{
     {"common factor", "c x + c y = c (x + y)", "Distributivity."},
     {"factor of a linear operator", "f(c x) = c f(x)",
-     "f is linear in that operand; c is a literal, or -1."},
+     "f is linear in that operand; c is a literal, or -1. A kernel or matrix of equal elements c "
+     "is "
+     "c times one of ones."},
     {"merged literals",
      "(x + a) + b = x + (a + b), (x a) b = x (a b), x / a = x (1 / a), and their kin",
      "Associativity, where the sum, product or quotient of the literals is a number of the dtype "
@@ -189,6 +191,22 @@ std::optional<ValueId> CommonFactor(Terms& t, ValueId v) {
   return Scale(t, t.Op(std::string(t.node(v).op->name), {a->x, b->x}), *a);
 }
 
+/// c times ones: a kernel or matrix whose elements are all c.
+std::optional<Scaled> AsMultipleOfOnes(Terms& t, ValueId v) {
+  ValueId stored = v;
+  while (t.Is(stored, "Reshape") || t.Is(stored, "Transpose") || t.Is(stored, "Expand"))
+    stored = t.in(stored, 0);
+  if (t.shape(v).empty() || !IsConstantTerm(t, stored)) return std::nullopt;
+  const std::optional<double> number = t.Number(stored);
+  if (!number.has_value() || !std::isfinite(*number) || *number == 0 || *number == 1)
+    return std::nullopt;
+  if (*number < 0) {
+    const ValueId positive = t.Constant(Tensor::Filled(t.type(v), -*number), "");
+    return Scaled{Scaled::Kind::kNegated, 1, positive};
+  }
+  return Scaled{Scaled::Kind::kTimes, *number, t.Constant(Tensor::Filled(t.type(v), 1), "")};
+}
+
 std::optional<ValueId> LinearFactor(Terms& t, ValueId v) {
   const Node node = t.node(v);
   if (node.op->linear_inputs == nullptr || node.outputs.size() != 1 || node.op->name == "Neg")
@@ -197,7 +215,10 @@ std::optional<ValueId> LinearFactor(Terms& t, ValueId v) {
   const uint32_t linear = node.op->linear_inputs({types, node.attrs, node.outputs});
   for (size_t k = 0; k < std::min<size_t>(node.inputs.size(), 32); ++k) {
     if ((linear >> k & 1) == 0 || !IsFloat(types[k].dtype)) continue;
-    const std::optional<Scaled> factor = AsScaled(t, node.inputs[k]);
+    std::optional<Scaled> factor = AsScaled(t, node.inputs[k]);
+    const bool contracts =
+        node.op->name == "Conv" || node.op->name == "ConvTranspose" || node.op->name == "MatMul";
+    if (!factor.has_value() && contracts) factor = AsMultipleOfOnes(t, node.inputs[k]);
     if (!factor.has_value()) continue;
     // Two literals that do not merge stay where they are.
     if (node.inputs.size() == 2 && t.Scalar(node.inputs[1 - k]).has_value() &&

@@ -60,8 +60,8 @@ constexpr std::array<AxiomRule, 20> kArrangementRules = {{
     {"commutative operands", "Max", &Commute, Elements::kAny},
     {"commutative operands", "Min", &Commute, Elements::kAny},
     {"commutative operands", "Equal", &Commute, Elements::kAny},
-    {"commutative operands", "And", &Commute, Elements::kAny},
-    {"commutative operands", "Or", &Commute, Elements::kAny},
+    {"commutative operands", "And", &Commute, Elements::kAny, Domain::kAll},
+    {"commutative operands", "Or", &Commute, Elements::kAny, Domain::kAll},
     {"commutative operands", "Xor", &Commute, Elements::kAny},
 }};
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -21,7 +23,8 @@ std::vector<AxiomGroup> Groups() {
           LiteralAxioms(),       ArithmeticAxioms(),  ClipAxioms(),
           ExtremeAxioms(),       PoolAxioms(),        RootAxioms(),
           ExponentialAxioms(),   LogicAxioms(),       ActivationAxioms(),
-          NormalizationAxioms(), PieceAxioms()};
+          NormalizationAxioms(), PieceAxioms(),       OrderAxioms(),
+          StepAxioms()};
 }
 
 using RuleTable = std::map<std::string_view, std::vector<const AxiomRule*>>;
@@ -52,6 +55,71 @@ bool Decides(const Node& node, const std::vector<TensorType>& inputs) {
   if (!std::any_of(inputs.begin(), inputs.end(), is_float)) return false;
   return node.op->opaque || kSteps.contains(node.op->name) ||
          !std::all_of(node.outputs.begin(), node.outputs.end(), is_float);
+}
+
+/// Adds the program to `terms`. Where `deciding` is set, by node, no literal is rounded. `where`
+/// gets the value in the terms by value of `graph`.
+void Rewrite(const Graph& graph, const std::vector<bool>& deciding, Terms& terms,
+             std::map<ValueId, ValueId>& where) {
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    const ValueId value{static_cast<int32_t>(i), 0};
+    if (!deciding.empty()) terms.AllowRounding(!deciding[i]);
+    std::vector<ValueId> inputs;
+    for (ValueId input : node.inputs) inputs.push_back(where.at(input));
+    if (IsInput(node)) {
+      where[value] = terms.Input(InputName(node), node.outputs[0]);
+    } else if (IsConstant(node)) {
+      where[value] = terms.Constant(ConstantValue(node), SymbolName(node));
+    } else if (node.outputs.size() == 1) {
+      where[value] = terms.Op(node.op->name, std::move(inputs), node.attrs, node.name);
+    } else {
+      const int32_t copy = terms.Copy(node, std::move(inputs));
+      for (size_t k = 0; k < node.outputs.size(); ++k) {
+        const int32_t output = static_cast<int32_t>(k);
+        where[{value.node, output}] = {copy, output};
+      }
+    }
+  }
+  for (const GraphOutput& output : graph.outputs())
+    terms.Output(output.name, where.at(output.value));
+}
+
+/// `where` with the numbers that nodes have in the finished graph, which keeps inputs and what
+/// outputs are computed of; without other values.
+std::map<ValueId, ValueId> Renumbered(const Graph& graph, const Terms& terms,
+                                      const std::map<ValueId, ValueId>& where) {
+  std::set<int32_t> kept;
+  std::vector<int32_t> open;
+  for (const GraphOutput& output : graph.outputs()) open.push_back(where.at(output.value).node);
+  while (!open.empty()) {
+    const int32_t id = open.back();
+    open.pop_back();
+    if (!kept.insert(id).second) continue;
+    for (ValueId input : terms.node({id, 0}).inputs) open.push_back(input.node);
+  }
+  for (int32_t id : graph.inputs()) kept.insert(where.at({id, 0}).node);
+  std::map<int32_t, int32_t> numbers;
+  for (int32_t id : kept) numbers.emplace(id, static_cast<int32_t>(numbers.size()));
+  std::map<ValueId, ValueId> result;
+  for (const auto& [from, to] : where) {
+    if (kept.contains(to.node)) result[from] = {numbers.at(to.node), to.output};
+  }
+  return result;
+}
+
+/// Some choice has an infinity, or a value is tested for one.
+bool ChoosesInfinities(const Graph& graph) {
+  const auto is_infinite = [&](ValueId value) {
+    const Node& node = graph.node(value.node);
+    return IsConstant(node) && IsFloat(node.outputs[0].dtype) && ConstantValue(node).size() > 0 &&
+           std::isinf(ConstantValue(node).DoubleAt(0));
+  };
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
+    const std::string_view op = node.op->name;
+    return op == "IsNaN" || op == "IsInf" ||
+           (op == "Where" && std::any_of(node.inputs.begin(), node.inputs.end(), is_infinite));
+  });
 }
 
 }  // namespace
@@ -88,36 +156,32 @@ std::vector<bool> DecidingNodes(const Graph& graph, const std::set<std::string>&
   return deciding;
 }
 
+absl::StatusOr<Graph> WithChosenInfinities(const Graph& graph, WeightMode weights,
+                                           std::map<std::string, int>* used,
+                                           std::map<ValueId, ValueId>* copies) {
+  Terms terms(graph.name(), weights, used);
+  terms.KeepDomain(true);
+  terms.AllowRounding(false);
+  std::map<ValueId, ValueId> where;
+  Rewrite(graph, {}, terms, where);
+  if (copies != nullptr) *copies = Renumbered(graph, terms, where);
+  return terms.Finish();
+}
+
 absl::StatusOr<Graph> Canonicalize(const Graph& given, WeightMode weights,
                                    std::map<std::string, int>* used,
-                                   const std::set<std::string>& deciding_outputs) {
+                                   const std::set<std::string>& deciding_outputs,
+                                   LiteralFactors factors) {
+  MENDEL_ASSIGN_OR_RETURN(const Graph chosen, ChoosesInfinities(given)
+                                                  ? WithChosenInfinities(given, weights, used)
+                                                  : absl::StatusOr<Graph>(given));
   int masked = 0;
-  MENDEL_ASSIGN_OR_RETURN(const Graph graph, WithoutMaskedScores(given, weights, &masked));
+  MENDEL_ASSIGN_OR_RETURN(const Graph graph, WithoutMaskedScores(chosen, weights, &masked));
   if (used != nullptr && masked > 0) (*used)["masked softmax"] += masked;
   Terms terms(graph.name(), weights, used);
-  std::vector<std::vector<ValueId>> where(graph.nodes().size());
-  const auto map = [&](ValueId value) {
-    return where[static_cast<size_t>(value.node)][static_cast<size_t>(value.output)];
-  };
-  const std::vector<bool> deciding = DecidingNodes(graph, deciding_outputs);
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    const Node& node = graph.nodes()[i];
-    terms.AllowRounding(!deciding[i]);
-    std::vector<ValueId> inputs;
-    for (ValueId input : node.inputs) inputs.push_back(map(input));
-    if (IsInput(node)) {
-      where[i] = {terms.Input(InputName(node), node.outputs[0])};
-    } else if (IsConstant(node)) {
-      where[i] = {terms.Constant(ConstantValue(node), SymbolName(node))};
-    } else if (node.outputs.size() == 1) {
-      where[i] = {terms.Op(node.op->name, std::move(inputs), node.attrs, node.name)};
-    } else {
-      const int32_t copy = terms.Copy(node, std::move(inputs));
-      for (size_t k = 0; k < node.outputs.size(); ++k)
-        where[i].push_back({copy, static_cast<int32_t>(k)});
-    }
-  }
-  for (const GraphOutput& output : graph.outputs()) terms.Output(output.name, map(output.value));
+  terms.KeepFactors(factors == LiteralFactors::kNumbers);
+  std::map<ValueId, ValueId> where;
+  Rewrite(graph, DecidingNodes(graph, deciding_outputs), terms, where);
   return terms.Finish();
 }
 

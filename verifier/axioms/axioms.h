@@ -7,6 +7,7 @@
 #ifndef MENDEL_VERIFIER_AXIOMS_AXIOMS_H_
 #define MENDEL_VERIFIER_AXIOMS_AXIOMS_H_
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <span>
@@ -20,12 +21,24 @@
 
 namespace mendel {
 
+/// kConstants: a rounded literal stands for its constant. kNumbers: a literal factor stays the
+/// number that it is.
+enum class LiteralFactors : uint8_t { kConstants, kNumbers };
+
 /// The program in canonical form: the same inputs and outputs, the same function wherever it is
 /// defined. Deterministic, so that a replayed certificate sees the same graphs. `used`, when given,
 /// counts the applications of each axiom by name.
 absl::StatusOr<Graph> Canonicalize(const Graph& graph, WeightMode weights,
                                    std::map<std::string, int>* used = nullptr,
-                                   const std::set<std::string>& deciding_outputs = {});
+                                   const std::set<std::string>& deciding_outputs = {},
+                                   LiteralFactors factors = LiteralFactors::kConstants);
+
+/// The program with choices of infinities in one form, of which the masks of attention are the
+/// most frequent: the same function, also where values are infinite or undefined. `copies`, when
+/// given, gets the value in the result by value of `graph`, where there is one.
+absl::StatusOr<Graph> WithChosenInfinities(const Graph& graph, WeightMode weights,
+                                           std::map<std::string, int>* used = nullptr,
+                                           std::map<ValueId, ValueId>* copies = nullptr);
 
 /// Nodes of which a comparison, a rounding, an order or an index is computed, by number: there no
 /// rounded literal stands for its constant. `outputs`: names of outputs that are read so.

@@ -38,6 +38,10 @@ class Translator {
     Define("Three8", "Constant() {value = i8[]{3}}");
     std::string threes = "3";
     for (int k = 1; k < 24; ++k) threes += ", 3";
+    std::string ones = "1";
+    for (int k = 1; k < 24; ++k) ones += ", 1";
+    Define("Full1", Cat("Constant() {value = f32[2,3,4]{", ones, "}}"));
+    Define("Three32", "Constant() {value = i32[]{3}}");
     Define("Full3", Cat("Constant() {value = f32[2,3,4]{", threes, "}}"));
   }
 

@@ -16,9 +16,9 @@ namespace mendel::axioms_test {
 
 /// "Relu(Mul(x, -2)){...}": operators with attributes as in the text form; numbers are f32 scalars.
 /// Inputs: x, y f32[2,3,4], h f32[2,1,4], m f32[3,3], z f32[1,2,6,6], b bool[2,3,4], q, q2 i8[3].
-/// Weights: s f32[4], c1, c2, c3 f32[2], positive f32[4]. Literals: True, Full3 f32[2,3,4] of
-/// threes, Three8 i8, Masked f32[4] with -inf where Kept has 0. All inputs are inputs of every
-/// graph. CHECK-fails on errors.
+/// Weights: s f32[4], c1, c2, c3 f32[2], positive f32[4]. Literals: True, Full1 and Full3
+/// f32[2,3,4] of ones and threes, Three8 i8, Three32 i32, Masked f32[4] with -inf where Kept has 0.
+/// All inputs are inputs of every graph. CHECK-fails on errors.
 Graph ParseExpression(std::string_view text);
 
 /// A few operators with literals on small floats of one dtype, many of them patterns that an axiom

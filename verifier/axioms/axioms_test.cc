@@ -204,6 +204,15 @@ TEST(Canonicalize, CountsLiteralsThatStandForConstants) {
   EXPECT_EQ(used["literal 1/9"], 1) << ::testing::PrintToString(used);
 }
 
+TEST(Canonicalize, LeavesCanonicalLimitsAlone) {
+  std::map<std::string, int> used;
+  const std::string number = "Clip(Cast(q){to = \"f32\"})";
+  Canonical(ParseExpression(number + "{min = -128.0, max = 127.0}"), WeightMode::kSymbolic, &used);
+  EXPECT_FALSE(used.contains("clip as min and max")) << ::testing::PrintToString(used);
+  EXPECT_EQ(PrintGraph(Canonical(ParseExpression(number + "{min = -0.0, max = 1.0}"))),
+            PrintGraph(Canonical(ParseExpression(number + "{min = 0.0, max = 1.0}"))));
+}
+
 TEST(Canonicalize, UsesTheSignOfWeightsInExactModeOnly) {
   const Graph f = ParseExpression("Relu(Mul(x, positive))"),
               g = ParseExpression("Mul(Relu(x), positive)");

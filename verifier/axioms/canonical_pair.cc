@@ -11,6 +11,9 @@
 namespace mendel {
 namespace {
 
+/// Name under which such literals are counted.
+constexpr const char* kFolded = "literal folded of others";
+
 /// Operands are compared crosswise, too, up to this number of pairs.
 constexpr size_t kMostPairs = 1 << 14;
 
@@ -172,19 +175,56 @@ absl::StatusOr<Graph> Rewritten(const Graph& graph, const Unfolder::Plan& plan) 
   return builder.Build();
 }
 
+using Uses = std::map<std::string, int>;
+
+void AddUses(const Uses& more, Uses& uses) {
+  for (const auto& [name, count] : more) uses[name] += count;
+}
+
+/// `pair` with its literals unfolded, and how many they are.
+absl::StatusOr<int> Unfold(const std::set<std::string>& deciding_outputs,
+                           std::pair<Graph, Graph>& pair) {
+  const Unfolder unfolder(pair.first, pair.second, deciding_outputs);
+  MENDEL_ASSIGN_OR_RETURN(Graph f, Rewritten(pair.first, unfolder.plan_a()));
+  MENDEL_ASSIGN_OR_RETURN(Graph g, Rewritten(pair.second, unfolder.plan_b()));
+  pair = {std::move(f), std::move(g)};
+  return static_cast<int>(unfolder.plan_a().size() + unfolder.plan_b().size());
+}
+
+absl::StatusOr<std::pair<Graph, Graph>> BothCanonical(const Graph& a, const Graph& b,
+                                                      WeightMode weights, Uses& uses,
+                                                      const std::set<std::string>& deciding_outputs,
+                                                      LiteralFactors factors) {
+  MENDEL_ASSIGN_OR_RETURN(Graph f, Canonicalize(a, weights, &uses, deciding_outputs, factors));
+  MENDEL_ASSIGN_OR_RETURN(Graph g, Canonicalize(b, weights, &uses, deciding_outputs, factors));
+  return std::pair(std::move(f), std::move(g));
+}
+
 }  // namespace
 
 absl::StatusOr<std::pair<Graph, Graph>> CanonicalizePair(
     const Graph& a, const Graph& b, WeightMode weights, std::map<std::string, int>* used,
     const std::set<std::string>& deciding_outputs) {
-  MENDEL_ASSIGN_OR_RETURN(Graph f, Canonicalize(a, weights, used, deciding_outputs));
-  MENDEL_ASSIGN_OR_RETURN(Graph g, Canonicalize(b, weights, used, deciding_outputs));
-  const Unfolder unfolder(f, g, deciding_outputs);
-  const size_t count = unfolder.plan_a().size() + unfolder.plan_b().size();
-  if (used != nullptr && count > 0) (*used)["literal folded of others"] += static_cast<int>(count);
-  MENDEL_ASSIGN_OR_RETURN(f, Rewritten(f, unfolder.plan_a()));
-  MENDEL_ASSIGN_OR_RETURN(g, Rewritten(g, unfolder.plan_b()));
-  return std::pair(std::move(f), std::move(g));
+  Uses uses;
+  MENDEL_ASSIGN_OR_RETURN(
+      auto pair, BothCanonical(a, b, weights, uses, deciding_outputs, LiteralFactors::kConstants));
+  if (uses.contains("rounded literal") || uses.contains("square of a rounded root")) {
+    // A constant in place of two factors hides the factors that a literal was folded from.
+    Uses first;
+    MENDEL_ASSIGN_OR_RETURN(auto numbers, BothCanonical(a, b, weights, first, deciding_outputs,
+                                                        LiteralFactors::kNumbers));
+    MENDEL_ASSIGN_OR_RETURN(const int count, Unfold(deciding_outputs, numbers));
+    if (count > 0) {
+      uses = std::move(first);
+      uses[kFolded] += count;
+      MENDEL_ASSIGN_OR_RETURN(pair, BothCanonical(numbers.first, numbers.second, weights, uses,
+                                                  deciding_outputs, LiteralFactors::kConstants));
+    }
+  }
+  MENDEL_ASSIGN_OR_RETURN(const int count, Unfold(deciding_outputs, pair));
+  if (count > 0) uses[kFolded] += count;
+  if (used != nullptr) AddUses(uses, *used);
+  return pair;
 }
 
 }  // namespace mendel

@@ -56,8 +56,20 @@ constexpr Folding kFoldings[] = {
     {"root", "Mul(Mul(x, 0.36055511236190796), 0.36055511236190796)", "Mul(x, 0.13)"},
     {"root on both operands", "MatMul(Mul(m, 0.36055511236190796), Mul(m, 0.36055511236190796))",
      "Mul(MatMul(m, m), 0.13)"},
+    // 1 / 4^(1/4) and 1 / 8^(1/4) are roots that literals stand for; their squares in f32 are none.
+    {"square of a rounded root", "Mul(Mul(x, 0.70710677), 0.70710677)", "Mul(x, 0.49999997)"},
+    {"square of a rounded fourth root",
+     "MatMul(Mul(m, 0.59460354), Transpose(Mul(m, 0.59460354)){perm = [1, 0]})",
+     "Mul(MatMul(m, Transpose(m){perm = [1, 0]}), 0.35355335)"},
 };
 constexpr Folding kOthers[] = {
+    {"number next to the square of a root", "Mul(Mul(x, 0.70710677), 0.70710677)",
+     "Mul(x, 0.49999994)"},
+    {"square of another root", "Mul(Mul(x, 0.59460354), 0.59460354)", "Mul(x, 0.3539)"},
+    {"square of one operand's root", "MatMul(Mul(m, 0.70710677), m)",
+     "Mul(MatMul(m, m), 0.49999997)"},
+    {"square of a root in a comparison", "Less(Mul(Mul(x, 0.70710677), 0.70710677), y)",
+     "Less(Mul(x, 0.49999997), y)"},
     {"number next to the product", "Erf(Mul(Mul(x, 0.3), 0.7))",
      "Erf(Mul(x, 0.21000002324581146))"},
     {"other sign", "Erf(Mul(Mul(x, -0.3), 0.7))", "Erf(Mul(x, 0.21000000834465027))"},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "verifier/axioms/exact.h"
 #include "verifier/axioms/rules.h"
@@ -38,7 +39,12 @@ double Within(const Interval& interval, double value) {
 std::optional<ValueId> Normalize(Terms& t, ValueId v) {
   const std::optional<Interval> interval = AsInterval(t, v);
   if (!interval.has_value()) return std::nullopt;
-  return Limit(t, *interval);
+  const bool below = interval->OnlyLow(), above = interval->OnlyHigh();
+  const bool simpler =
+      (below && above) || (below && interval->low == 0) || (above && interval->high == 0);
+  const bool negative_zero = (interval->low == 0 && std::signbit(interval->low)) ||
+                             (interval->high == 0 && std::signbit(interval->high));
+  return simpler || negative_zero ? std::optional(Limit(t, *interval)) : std::nullopt;
 }
 
 std::optional<ValueId> LimitOfLiteral(Terms& t, ValueId v) {

@@ -13,7 +13,7 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<AxiomDescription, 11> kExponentialsAxioms = {{
+constexpr std::array<AxiomDescription, 12> kExponentialsAxioms = {{
     {"exponential of a limited value",
      "exp(max(x, 0)) = max(exp(x), 1), exp(min(x, 0)) = min(exp(x), 1)",
      "exp is increasing, and exp(0) = 1."},
@@ -33,6 +33,10 @@ constexpr std::array<AxiomDescription, 11> kExponentialsAxioms = {{
      "demand x > 0."},
     {"logarithm of an exponential", "log(exp(x)) = x; exp(log(x)) = x for known x > 0",
      "They are inverse functions."},
+    {"logarithm of an exponential and one",
+     "log(1 / exp(x) + 1) = log(exp(x) + 1) - x, log(1 / exp(abs(x)) + 1) = log(exp(x) + 1) - "
+     "max(x, 0)",
+     "1 / e + 1 = (e + 1) / e; abs(x) is x or -x, and for -x max(x, 0) is 0."},
     {"masked softmax",
      "softmax(x + m) = exp(x + m') k / sum(exp(x + m') k), m of -inf where k is 0, m' of 0 there",
      "exp(x - inf) = 0 for every finite x; every row keeps a score."},
@@ -100,6 +104,18 @@ std::optional<ValueId> LogOfProduct(Terms& t, ValueId v) {
   if (!t.IsPositive(t.in(x, 1)) && !(product && t.IsPositive(t.in(x, 0)))) return std::nullopt;
   const ValueId a = t.Unary("Log", t.in(x, 0)), b = t.Unary("Log", t.in(x, 1));
   return product ? t.Add(a, b) : t.Sub(a, b);
+}
+
+/// log(1 / e + 1), e = exp(x).
+std::optional<ValueId> LogOfInverseAndOne(Terms& t, ValueId v) {
+  const ValueId sum = t.in(v, 0);
+  if (!t.Is(sum, "Add") || t.Scalar(t.in(sum, 1)) != 1.0) return std::nullopt;
+  const ValueId inverse = t.in(sum, 0);
+  if (!t.Is(inverse, "Reciprocal") || !t.Is(t.in(inverse, 0), "Exp")) return std::nullopt;
+  const ValueId e = t.in(inverse, 0), x = t.in(e, 0);
+  if (!t.Is(x, "Abs")) return t.Sub(t.Unary("Log", t.Add(e, 1)), x);
+  const ValueId y = t.in(x, 0);
+  return t.Sub(t.Unary("Softplus", y), t.Unary("Relu", y));
 }
 
 std::optional<ValueId> Odd(Terms& t, ValueId v) {
@@ -201,13 +217,14 @@ std::optional<ValueId> ConstantFactorOfMatMul(Terms& t, ValueId v) {
   return std::nullopt;
 }
 
-constexpr std::array<AxiomRule, 28> kExponentialsRules = {{
+constexpr std::array<AxiomRule, 29> kExponentialsRules = {{
     {"exponential of a limited value", "Exp", &ExpOfLimited},
     {"exponential of a sum", "Exp", &ExpOfSum},
     {"exponential of a whole multiple", "Exp", &ExpOfMultiple},
     {"logarithm of an exponential", "Exp", &ExpOfLog},
     {"logarithm of an exponential", "Log", &LogOfExp},
     {"logarithm of a product", "Log", &LogOfProduct},
+    {"logarithm of an exponential and one", "Log", &LogOfInverseAndOne},
     {"odd and even functions", "Erf", &Odd},
     {"odd and even functions", "Sinh", &Odd},
     {"odd and even functions", "Asinh", &Odd},

@@ -142,7 +142,7 @@ std::optional<ValueId> RoundedFactor(Terms& t, ValueId v) {
   const std::optional<double> literal = t.Scalar(t.in(v, 1));
   const DType dtype = t.dtype(v);
   if (!literal.has_value() || !(*literal > 0) || t.Scalar(t.in(v, 0)).has_value() ||
-      !t.MayRoundIn(v))
+      !t.MayRoundIn(v) || t.KeepsFactors())
     return std::nullopt;
   if (const auto inverse = AsInverse(dtype, *literal)) {
     t.Use(Cat("literal 1/", inverse->divisor));
@@ -155,7 +155,8 @@ std::optional<ValueId> RoundedFactor(Terms& t, ValueId v) {
 std::optional<ValueId> RoundedDivisor(Terms& t, ValueId v) {
   const std::optional<double> literal = t.Scalar(t.in(v, 1));
   const DType dtype = t.dtype(v);
-  if (!literal.has_value() || !(*literal > 0) || !t.MayRoundIn(v)) return std::nullopt;
+  if (!literal.has_value() || !(*literal > 0) || !t.MayRoundIn(v) || t.KeepsFactors())
+    return std::nullopt;
   const ValueId x = t.in(v, 0);
   if (const auto inverse = AsInverse(dtype, *literal)) {
     t.Use(Cat("literal 1/", inverse->divisor));
@@ -171,7 +172,8 @@ std::optional<ValueId> RoundedDivisor(Terms& t, ValueId v) {
 std::optional<ValueId> SquareOfRoundedRoot(Terms& t, ValueId v) {
   const std::optional<Scaled> outer = AsScaled(t, v);
   const std::optional<Scaled> inner = outer.has_value() ? AsScaled(t, outer->x) : std::nullopt;
-  if (!inner.has_value() || !inner->SameScale(*outer) || !t.MayRoundIn(v)) return std::nullopt;
+  if (!inner.has_value() || !inner->SameScale(*outer) || !t.MayRoundIn(v) || t.KeepsFactors())
+    return std::nullopt;
   const DType dtype = t.dtype(v);
   const int direction = outer->kind == Scaled::Kind::kTimes ? 1 : -1;
   if (const auto root = AsRoot(dtype, outer->factor)) {

@@ -4,15 +4,18 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <vector>
 
 #include "verifier/axioms/exact.h"
+#include "verifier/axioms/limits.h"
 #include "verifier/axioms/rules.h"
 #include "verifier/axioms/scaled.h"
+#include "verifier/axioms/signs.h"
 
 namespace mendel {
 namespace {
 
-constexpr std::array<AxiomDescription, 10> kLogicAxioms = {{
+constexpr std::array<AxiomDescription, 13> kLogicAxioms = {{
     {"boolean identities", "not not x = x, x and x = x, x or x = x", "Boolean algebra."},
     {"cast round trip", "Cast(Cast(x, wide), narrow) = x; Cast(x, own dtype) = x",
      "The wide dtype contains every number of the narrow one; x, stored, cast or moved, is a "
@@ -23,9 +26,16 @@ constexpr std::array<AxiomDescription, 10> kLogicAxioms = {{
     {"comparison of multiples",
      "c x < 0 is x < 0, 0 < c x is 0 < x, c > 0; -x < 0 is 0 < x; -x < -y is y < x",
      "Multiplication by c > 0 is increasing, by -1 decreasing."},
+    {"nested choice",
+     "(c ? (d ? x : y) : y) = (c and d ? x : y), y an infinity; likewise or; (c ? x + m : -inf) = "
+     "(c and m = 0 ? x : -inf)",
+     "Case distinction; m is a literal of zeros and -inf."},
     {"one order relation",
      "x > y is y < x; x <= y, and also x < y or x = y, is not y < x; x >= y is not x < y",
      "Finite numbers are totally ordered. The negations hold where neither side may be undefined."},
+    {"sum with a chosen infinity", "x + (c ? y : -inf) = (c ? x + y : -inf), likewise for inf",
+     "x is finite for every input, or such a choice itself: its sum with the infinity is that."},
+    {"test of a finite value", "x is not NaN, and no infinity", "x is finite for every input."},
     {"where as an extreme", "(x < y ? x : y) = min(x, y), (x < y ? y : x) = max(x, y)",
      "The definitions; at x = y both agree. The branch of a true comparison is defined."},
     {"where as leaky relu",
@@ -111,6 +121,67 @@ std::optional<ValueId> EqualToAnInfinity(Terms& t, ValueId v) {
   return apart ? std::optional(t.Fit(t.Literal(DType::kBool, 0), t.shape(v))) : std::nullopt;
 }
 
+std::optional<ValueId> TestOfFinite(Terms& t, ValueId v) {
+  if (!t.IsDefined(t.in(v, 0))) return std::nullopt;
+  return t.Fit(t.Literal(DType::kBool, 0), t.shape(v));
+}
+
+/// Elements of a stored mask that are looked at.
+constexpr int64_t kMostMasked = int64_t{1} << 22;
+
+/// All elements of a literal are finite, or `infinity`.
+bool HoldsNoOtherInfinity(const Terms& t, ValueId v, double infinity) {
+  const Node& node = t.node(v);
+  if (!IsConstant(node) || !IsKnown(node, t.weights()) || !IsFloat(t.dtype(v))) return false;
+  const Tensor& tensor = ConstantValue(node);
+  if (tensor.size() > kMostMasked) return false;
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const double element = tensor.DoubleAt(i);
+    if (!std::isfinite(element) && element != infinity) return false;
+  }
+  return true;
+}
+
+/// The value is finite, or `infinity`, for every input. The depth bounds the work.
+bool IsFiniteOr(const Terms& t, ValueId v, double infinity, int depth = 8) {
+  if (t.IsDefined(v) || HoldsNoOtherInfinity(t, v, infinity)) return true;
+  if (depth == 0 || !(t.Is(v, "Where") || t.Is(v, "Add"))) return false;
+  const size_t first = t.Is(v, "Where") ? 1 : 0;
+  return IsFiniteOr(t, t.in(v, first), infinity, depth - 1) &&
+         IsFiniteOr(t, t.in(v, first + 1), infinity, depth - 1);
+}
+
+std::optional<ValueId> SumWithChosenInfinity(Terms& t, ValueId v) {
+  for (size_t k = 0; k < 2; ++k) {
+    const ValueId choice = t.in(v, k), x = t.in(v, 1 - k);
+    if (!t.Is(choice, "Where")) continue;
+    for (const size_t branch : {1, 2}) {
+      const ValueId masked = t.in(choice, branch), other = t.in(choice, 3 - branch);
+      const std::optional<double> infinity = Infinity(t, masked);
+      if (!infinity.has_value() || !IsFiniteOr(t, x, *infinity)) continue;
+      const ValueId condition = t.in(choice, 0);
+      const ValueId sum = t.Scalar(other) == 0.0 ? x : t.Add(x, other);
+      return t.Fit(branch == 1 ? t.Op("Where", {condition, masked, sum})
+                               : t.Op("Where", {condition, sum, masked}),
+                   t.shape(v));
+    }
+  }
+  return std::nullopt;
+}
+
+/// True where a mask of zeros and `infinity` is zero.
+std::optional<ValueId> KeptByMask(Terms& t, ValueId mask, double infinity) {
+  if (!HoldsNoOtherInfinity(t, mask, infinity)) return std::nullopt;
+  const Tensor& tensor = ConstantValue(t.node(mask));
+  std::vector<int64_t> kept;
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const double element = tensor.DoubleAt(i);
+    if (element != 0 && element != infinity) return std::nullopt;
+    kept.push_back(element == 0 ? 1 : 0);
+  }
+  return t.Constant(Tensor::FromInts({DType::kBool, tensor.shape()}, kept), "");
+}
+
 /// The condition's operands are what must be floats here.
 std::optional<ValueId> LessOfMultiples(Terms& t, ValueId v) {
   const ValueId a = t.in(v, 0), b = t.in(v, 1);
@@ -132,6 +203,27 @@ std::optional<ValueId> KnownWhere(Terms& t, ValueId v) {
   if (t.Is(condition, "Not")) return t.Op("Where", {t.in(condition, 0), no, yes});
   const std::optional<double> known = t.Number(condition);
   if (known.has_value()) return t.Fit(*known != 0 ? yes : no, shape);
+  return std::nullopt;
+}
+
+std::optional<ValueId> NestedChoice(Terms& t, ValueId v) {
+  const ValueId condition = t.in(v, 0), yes = t.in(v, 1), no = t.in(v, 2);
+  if (t.Is(yes, "Where") && t.in(yes, 2) == no && Infinity(t, no).has_value()) {
+    const ValueId both = t.Op("And", {condition, t.in(yes, 0)});
+    return t.Fit(t.Op("Where", {both, t.in(yes, 1), no}), t.shape(v));
+  }
+  const std::optional<double> infinity = Infinity(t, no);
+  for (size_t k = 0; infinity.has_value() && t.Is(yes, "Add") && k < 2; ++k) {
+    const ValueId mask = t.in(yes, k), x = t.in(yes, 1 - k);
+    if (!IsConstantTerm(t, mask) || !IsFiniteOr(t, x, *infinity)) continue;
+    const std::optional<ValueId> kept = KeptByMask(t, mask, *infinity);
+    if (!kept.has_value()) continue;
+    return t.Fit(t.Op("Where", {t.Op("And", {condition, *kept}), x, no}), t.shape(v));
+  }
+  if (t.Is(no, "Where") && t.in(no, 1) == yes && Infinity(t, yes).has_value()) {
+    const ValueId either = t.Op("Or", {condition, t.in(no, 0)});
+    return t.Fit(t.Op("Where", {either, yes, t.in(no, 2)}), t.shape(v));
+  }
   return std::nullopt;
 }
 
@@ -259,24 +351,6 @@ bool Holds(DType wide, DType narrow) {
   return IntegerBits(narrow) <= IntegerBits(wide);
 }
 
-/// The elements are numbers of the dtype: Booleans, stored, cast, or moved from such. Sums and
-/// products are real numbers to the verifier, or 64-bit integers.
-bool HoldsItsDType(const Terms& t, ValueId v) {
-  if (t.dtype(v) == DType::kBool) return true;
-  for (int steps = 0; steps < 64; ++steps) {
-    if (IsInput(t.node(v)) || IsConstant(t.node(v)) || t.Is(v, "Cast")) return true;
-    const std::string_view op = t.node(v).op->name;
-    const bool moves = op == "Reshape" || op == "Transpose" || op == "Slice" || op == "Expand" ||
-                       op == "Tile" || op == "Split" || op == "Relu" || op == "ReduceMax" ||
-                       op == "ReduceMin";
-    // The negative of the least integer is none of its dtype.
-    const bool reflects = (op == "Neg" || op == "Abs") && IsFloat(t.dtype(v));
-    if (!moves && !reflects) return false;
-    v = t.in(v, 0);
-  }
-  return false;
-}
-
 std::optional<ValueId> CastRoundTrip(Terms& t, ValueId v) {
   const ValueId inner = t.in(v, 0);
   if (t.dtype(inner) == t.dtype(v)) return inner;
@@ -287,7 +361,7 @@ std::optional<ValueId> CastRoundTrip(Terms& t, ValueId v) {
   return x;
 }
 
-constexpr std::array<AxiomRule, 16> kLogicRules = {{
+constexpr std::array<AxiomRule, 20> kLogicRules = {{
     {"boolean identities", "Not", &DoubleNot, Elements::kAny},
     {"boolean identities", "And", &Idempotent, Elements::kAny},
     {"boolean identities", "Or", &Idempotent, Elements::kAny},
@@ -297,8 +371,13 @@ constexpr std::array<AxiomRule, 16> kLogicRules = {{
     {"one order relation", "GreaterOrEqual", &GreaterOrEqual, Elements::kAny},
     {"comparison with an infinity", "Less", &LessThanAnInfinity, Elements::kAny},
     {"comparison with an infinity", "Equal", &EqualToAnInfinity, Elements::kAny},
+    {"test of a finite value", "IsNaN", &TestOfFinite, Elements::kAny, Domain::kAll},
+    {"test of a finite value", "IsInf", &TestOfFinite, Elements::kAny, Domain::kAll},
+    {"sum with a chosen infinity", "Add", &SumWithChosenInfinity, Elements::kFloats, Domain::kAll},
+    {"nested choice", "Where", &NestedChoice, Elements::kAny, Domain::kAll},
     {"comparison of multiples", "Less", &LessOfMultiples, Elements::kAny},
-    {"where of equal branches or a known condition", "Where", &KnownWhere, Elements::kAny},
+    {"where of equal branches or a known condition", "Where", &KnownWhere, Elements::kAny,
+     Domain::kAll},
     {"where as an extreme", "Where", &WhereAsExtreme, Elements::kAny},
     {"where as leaky relu", "Where", &WhereAsLeakyRelu, Elements::kAny},
     {"where at zero", "Where", &WhereAtZero, Elements::kAny},

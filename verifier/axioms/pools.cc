@@ -1,10 +1,13 @@
-// Max pools: compositions that are one pool, and increasing functions that commute with them.
+// Max pools: compositions that are one pool, and functions that commute with them.
 
 #include <array>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "graph/pooling.h"
 #include "verifier/axioms/clips.h"
+#include "verifier/axioms/limits.h"
 #include "verifier/axioms/rules.h"
 #include "verifier/axioms/scaled.h"
 
@@ -16,10 +19,10 @@ constexpr std::array<AxiomDescription, 2> kPoolsAxioms = {{
      "Every composite window is checked to be the union of the inner windows that it stands for; "
      "none is empty."},
     {"pool of an increasing function",
-     "MaxPool(c x) = c MaxPool(x), MaxPool(x + d) = MaxPool(x) + d, MaxPool(Clip(x)) = "
-     "Clip(MaxPool(x))",
-     "Increasing functions commute with the largest element, and no window lies wholly in "
-     "padding."},
+     "MaxPool(f(x)) = f(MaxPool(x)), f(x) = c x, x + d, Clip(x), Round(x), Floor(x), Ceil(x), "
+     "Cast(x)",
+     "Functions that do not decrease commute with the largest element. No window lies wholly in "
+     "padding, and no integer wraps."},
 }};
 
 /// Positions of the input that output `o` reads along one dimension; windows without dilation read
@@ -110,25 +113,60 @@ std::optional<ValueId> PoolOfPool(Terms& t, ValueId v) {
   return t.Op("MaxPool", {t.in(inner, 0)}, std::move(attrs));
 }
 
+bool IsStep(const Terms& t, ValueId v) {
+  return t.Is(v, "Round") || t.Is(v, "Floor") || t.Is(v, "Ceil");
+}
+
+/// A cast that does not decrease: to a float, or of numbers to integers that contain them all.
+bool IsIncreasingCast(const Terms& t, ValueId v) {
+  if (!t.Is(v, "Cast") || t.dtype(v) == DType::kBool || t.dtype(t.in(v, 0)) == DType::kBool)
+    return false;
+  return IsFloat(t.dtype(v)) ||
+         (t.IsDefined(t.in(v, 0)) && LimitsOf(t, t.in(v, 0)).Within(LimitsOfDType(t.dtype(v))));
+}
+
+/// A sum of integers and a number that does not wrap.
+bool IsShiftOfIntegers(const Terms& t, ValueId v) {
+  if (!t.Is(v, "Add") || !IsIntegral(t.dtype(v)) || t.dtype(v) == DType::kBool) return false;
+  const std::optional<double> shift =
+      t.shape(t.in(v, 1)).empty() ? t.Number(t.in(v, 1)) : std::nullopt;
+  if (!shift.has_value()) return false;
+  const Limits of_x = LimitsOf(t, t.in(v, 0));
+  return Limits{of_x.low + *shift, of_x.high + *shift}.Within(LimitsOfDType(t.dtype(v)));
+}
+
 std::optional<ValueId> PoolOfIncreasing(Terms& t, ValueId v) {
   const ValueId x = t.in(v, 0);
   const auto pool = [&](ValueId y) { return t.Op("MaxPool", {y}, Attributes(t.node(v).attrs)); };
   std::optional<Interval> limited = AsInterval(t, x);
   const std::optional<Scaled> scale = AsScaled(t, x);
   const bool scaled = scale.has_value() && scale->kind != Scaled::Kind::kNegated;
-  const bool shifted = t.Is(x, "Add") && t.Scalar(t.in(x, 1)).has_value();
-  if ((!limited.has_value() && !scaled && !shifted) || !NoWindowIsEmpty(t, v)) return std::nullopt;
+  const bool shifted =
+      (t.Is(x, "Add") && t.Scalar(t.in(x, 1)).has_value()) || IsShiftOfIntegers(t, x);
+  const bool applied = (IsStep(t, x) && IsFloat(t.dtype(x))) || IsIncreasingCast(t, x);
+  if ((!limited.has_value() && !scaled && !shifted && !applied) || !NoWindowIsEmpty(t, v))
+    return std::nullopt;
   if (scaled) return Scale(t, pool(scale->x), *scale);
   if (shifted) {
     const ValueId shift = t.in(x, 1);
     return t.Add(pool(t.in(x, 0)), shift);
+  }
+  if (applied) {
+    // A step or a cast decides: no rounded literal stands for a constant in its operand.
+    const std::string op(t.node(x).op->name);
+    const Attributes attrs = t.node(x).attrs;
+    const bool may_round = t.MayRound();
+    t.AllowRounding(false);
+    const ValueId result = t.Op(op, {pool(t.in(x, 0))}, attrs);
+    t.AllowRounding(may_round);
+    return result;
   }
   limited->x = pool(limited->x);
   return Limit(t, *limited);
 }
 
 constexpr std::array<AxiomRule, 2> kPoolsRules = {{
-    {"pool of an increasing function", "MaxPool", &PoolOfIncreasing},
+    {"pool of an increasing function", "MaxPool", &PoolOfIncreasing, Elements::kAny},
     {"pool of a pool", "MaxPool", &PoolOfPool, Elements::kAny},
 }};
 

@@ -23,6 +23,9 @@ inline bool IsConstantTerm(const Terms& terms, ValueId value) {
 
 enum class Elements : uint8_t { kFloats, kAny };
 
+/// kFinite: true of finite numbers. kAll: of infinities, and of values that are undefined, too.
+enum class Domain : uint8_t { kFinite, kAll };
+
 struct AxiomRule {
   std::string_view axiom;  ///< a name of AllAxioms()
   std::string_view op;     ///< operator of the nodes that it is tried on; "*": all
@@ -30,6 +33,7 @@ struct AxiomRule {
   /// kFloats: input 0 and the output are floats. Integers wrap, so that kAny needs a proof of its
   /// own.
   Elements elements = Elements::kFloats;
+  Domain domain = Domain::kFinite;
 };
 
 struct AxiomGroup {
@@ -48,9 +52,11 @@ AxiomGroup LiteralAxioms();
 AxiomGroup LiteralExpressionAxioms();
 AxiomGroup LogicAxioms();
 AxiomGroup NormalizationAxioms();
+AxiomGroup OrderAxioms();
 AxiomGroup PieceAxioms();
 AxiomGroup PoolAxioms();
 AxiomGroup RootAxioms();
+AxiomGroup StepAxioms();
 
 /// Rules to be tried on nodes of `op`, in order.
 std::span<const AxiomRule* const> RulesFor(std::string_view op);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 #include <utility>
 
 #include "base/status.h"
@@ -150,6 +151,7 @@ ValueId Terms::Rewrite(ValueId value) {
       IsFloat(dtype(value)) && !node(value).inputs.empty() && IsFloat(dtype(in(value, 0)));
   for (const AxiomRule* rule : RulesFor(node(value).op->name)) {
     if (rule->elements == Elements::kFloats && !floats) continue;
+    if (keep_domain_ && rule->domain != Domain::kAll) continue;
     const std::optional<ValueId> result = rule->rewrite(*this, value);
     if (!status_.ok()) return value;
     if (!result.has_value() || *result == value) continue;
@@ -191,7 +193,35 @@ ValueId Terms::Raw(std::string_view op, std::vector<ValueId> inputs, Attributes 
   return *value;
 }
 
+/// A sum of positive numbers, of which a mask of no negative ones keeps at least one.
+bool Terms::IsKeptSum(ValueId value) const {
+  const Node& sum = node(value);
+  if (sum.op->name != "ReduceSum" || !Is(sum.inputs[0], "Mul")) return false;
+  const Shape& shape = this->shape(sum.inputs[0]);
+  for (const size_t k : {0, 1}) {
+    const ValueId terms = in(sum.inputs[0], k), mask = in(sum.inputs[0], 1 - k);
+    if (!IsPositive(terms) || !IsNonNegative(mask) || !IsConstant(node(mask))) continue;
+    const Tensor& kept = ConstantValue(node(mask));
+    const size_t skip = shape.size() - kept.shape().size();
+    Shape strides = RowMajorStrides(kept.shape());
+    for (const int64_t axis : sum.attrs.IntList("axes")) {
+      if (static_cast<size_t>(axis) >= skip) strides[static_cast<size_t>(axis) - skip] = 0;
+    }
+    std::set<int64_t> rows, kept_rows;
+    for (int64_t flat = 0; flat < kept.size(); ++flat) {
+      int64_t row = 0, rest = flat;
+      for (size_t d = strides.size(); d-- > 0; rest /= kept.shape()[d])
+        row += rest % kept.shape()[d] * strides[d];
+      rows.insert(row);
+      if (kept.DoubleAt(flat) > 0) kept_rows.insert(row);
+    }
+    if (!rows.empty() && rows == kept_rows && NumElements(shape) > 0) return true;
+  }
+  return false;
+}
+
 Sign Terms::StructuralSign(ValueId value) const {
+  if (IsKeptSum(value)) return Sign::kPositive;
   // x - min(x, 0) and min(x, 0) have no sign rule of their own: Relu(x) - x is never negative.
   const Node& difference = node(value);
   if (difference.op->name != "Sub" || !IsFloat(difference.outputs[0].dtype)) return Sign::kUnknown;

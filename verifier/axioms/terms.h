@@ -89,6 +89,13 @@ class Terms {
     return may_round_ && (dtype(value) == DType::kF32 || dtype(value) == DType::kF64);
   }
 
+  /// A literal factor stays the number that it is: no constant is looked for.
+  void KeepFactors(bool keep) { keep_factors_ = keep; }
+  bool KeepsFactors() const { return keep_factors_; }
+
+  /// Only axioms of Domain::kAll apply.
+  void KeepDomain(bool keep) { keep_domain_ = keep; }
+
   /// Some rule writes a form of its own, which it does not look at again.
   void Settle(bool settling) { settling_ = settling; }
   bool Settles() const { return settling_; }
@@ -105,6 +112,7 @@ class Terms {
   bool DefinedHere(const Node& node, std::span<const TensorType> types,
                    std::span<const Sign> signs) const;
   void Describe(int32_t node);
+  bool IsKeptSum(ValueId value) const;
   Sign StructuralSign(ValueId value) const;
 
   GraphBuilder builder_;
@@ -117,6 +125,8 @@ class Terms {
   std::unordered_map<std::string, int32_t> known_;
   std::map<std::pair<int32_t, bool>, ValueId> rewritten_;  ///< by node and may_round_
   bool may_round_ = true;
+  bool keep_factors_ = false;
+  bool keep_domain_ = false;
   bool settling_ = false;
   int depth_ = 0;
   int64_t steps_ = 0;
