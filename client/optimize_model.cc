@@ -122,6 +122,7 @@ absl::StatusOr<std::vector<Graph>> ImportMembers(const OptimizeSettings& options
     import.shapes.clear();
     import.known_shapes = shapes;
     import.choose_deciding = true;
+    import.interrupted = watcher.interrupted;
     MENDEL_ASSIGN_OR_RETURN(ImportResult model, ImportModel(options.model, import, context));
     if (watcher.warn != nullptr) {
       for (const std::string& notice : model.notices) watcher.warn(notice);
