@@ -73,6 +73,9 @@ absl::StatusOr<OptimizeOptions> MakeOptions(const OptimizeSettings& options,
   if (options.certify_limit != kAutomaticLimit) {
     MENDEL_ASSIGN_OR_RETURN(result.certify_seconds, ParseDuration(options.certify_limit));
   }
+  if (options.gate_limit != kAutomaticLimit) {
+    MENDEL_ASSIGN_OR_RETURN(result.gate_seconds, ParseDuration(options.gate_limit));
+  }
   MENDEL_ASSIGN_OR_RETURN(result.search.method, ParseSearchMethod(options.search));
   result.search.max_peak_bytes = options.peak_memory;
   result.search.max_weight_growth = options.max_weight_growth;
@@ -229,6 +232,9 @@ void AddOptimizeSettings(CLI::App& app, OptimizeSettings& settings) {
   app.add_option("--certify-limit", settings.certify_limit,
                  "Time for the certificate; auto: three times what the arithmetic needs, and no "
                  "limit for a baseline without mutants")
+      ->capture_default_str();
+  app.add_option("--gate-limit", settings.gate_limit,
+                 "Time for the numeric gate; auto: three times what the arithmetic needs")
       ->capture_default_str();
   app.add_option("--search", settings.search, "Search method: beam or egraph")
       ->check(CLI::IsMember({"beam", "egraph"}))

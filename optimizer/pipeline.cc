@@ -146,6 +146,33 @@ double LeftForASecondSearch(const SearchOptions& search, const Stopwatch& clock)
                   kLeastShareOfASecondSearch * search.budget_seconds);
 }
 
+double GateLimit(const OptimizeOptions& options, const Graph& original) {
+  constexpr size_t kOwnInputs = 5;  // where none are given: random ones and edge cases
+  const size_t given = options.gate.samples.size();
+  return options.gate_seconds > 0 ? options.gate_seconds
+                                  : AutomaticGateLimit(original, given > 0 ? given : kOwnInputs);
+}
+
+/// The gate within its limit. After an interrupt it compares the first input only.
+absl::StatusOr<GateResult> LimitedGate(const Graph& original, const Graph& baseline,
+                                       const Variant& plan, const Profiler& profiler,
+                                       const OptimizeOptions& options,
+                                       std::vector<std::string>& notices) {
+  const double limit = GateLimit(options, original);
+  GateOptions gate = options.gate;
+  gate.limit = Deadline::After(limit);
+  gate.interrupted = options.search.interrupted;
+  MENDEL_ASSIGN_OR_RETURN(const GateResult result,
+                          NumericGate(original, {baseline, {}}, plan, profiler, gate));
+  if (result.left_out > 0) {
+    notices.push_back(Cat("the numeric gate compares ", result.inputs, " of ",
+                          result.inputs + result.left_out, " inputs, because ",
+                          gate.limit.Passed() ? Cat("its limit is ", limit, " s")
+                                              : std::string("the run was interrupted")));
+  }
+  return result;
+}
+
 /// The plan may be wrong, or right for a reason that the verifier does not know or has no time for.
 bool IsNoProof(const absl::Status& status) {
   return absl::IsDeadlineExceeded(status) || absl::IsUnimplemented(status) ||
@@ -243,10 +270,20 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
     return second;
   }
   MENDEL_ASSIGN_OR_RETURN(result.certificate, std::move(certificate));
-  MENDEL_ASSIGN_OR_RETURN(
-      result.gate, Timed("numeric gate", options, result, [&] {
-        return NumericGate(original, {baseline, {}}, result.search.best, profiler, options.gate);
-      }));
+  MENDEL_ASSIGN_OR_RETURN(result.gate, Timed("numeric gate", options, result, [&] {
+                            return LimitedGate(original, baseline, result.search.best, profiler,
+                                               options, result.notices);
+                          }));
+  if (result.gate.inputs == 0 && !options.search.baseline_only) {
+    OptimizeOptions careful = options;
+    careful.search.baseline_only = true;
+    MENDEL_ASSIGN_OR_RETURN(OptimizeResult second, Optimize(original, careful, cache));
+    second.notices.insert(second.notices.begin(),
+                          Cat("the plan is the baseline, because the numeric gate of the mutants "
+                              "found takes more than ",
+                              GateLimit(options, original), " s"));
+    return second;
+  }
   if (!result.gate.passed) {
     if (options.search.baseline_only) return InternalError("numeric gate: ", result.gate.failure);
     // Retries with less risk, step by step: no algorithms of other rounding, then no mutants (sums
