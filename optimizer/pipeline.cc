@@ -21,6 +21,8 @@ namespace {
 
 /// A search that follows a refused plan has what is left of the budget, and at least this share.
 constexpr double kLeastShareOfASecondSearch = 0.05;
+/// Normalization leaves the rest to the search, which compiles and runs a program at least.
+constexpr double kNormalizeShare = 0.6;
 
 /// Runs `step`, notes its seconds under `phase` and reports its beginning to the watcher.
 template <class Step>
@@ -121,24 +123,26 @@ void NoteAddsNothing(const Backend& backend, const Graph& graph, Numerics numeri
                         NumericsName(stricter), "'s for the model's operators"));
 }
 
+/// A share of the time for what comes before the search. Without a search, the baseline is
+/// normalized in any case.
+Deadline BudgetOf(const SearchOptions& search, double share = 1) {
+  const Deadline deadline =
+      search.baseline_only
+          ? Deadline::Never()
+          : Deadline::After(share * (search.budget_seconds + search.spare_seconds));
+  return deadline.StoppedBy(search.interrupted);
+}
+
 /// The program to optimize: `original`, or with stored numbers in it where they may be used and are
 /// of use. Where none are, the plan may as well count for all weights.
 absl::StatusOr<Graph> MakeSource(const Graph& original, const OptimizeOptions& options,
                                  VerifierOptions& verifier) {
   if (options.verifier.weights == WeightMode::kSymbolic) return original;
   std::set<std::string> names;
-  MENDEL_ASSIGN_OR_RETURN(Graph source,
-                          WithUsefulLiterals(original, options.search.disabled_rules, names));
+  MENDEL_ASSIGN_OR_RETURN(Graph source, WithUsefulLiterals(original, options.search.disabled_rules,
+                                                           names, BudgetOf(options.search)));
   if (names.empty()) verifier.weights = WeightMode::kSymbolic;
   return source;
-}
-
-/// Time for what comes before the search. Without a search, the baseline is normalized in any case.
-Deadline BudgetOf(const SearchOptions& search) {
-  const Deadline deadline = search.baseline_only
-                                ? Deadline::Never()
-                                : Deadline::After(search.budget_seconds + search.spare_seconds);
-  return deadline.StoppedBy(search.interrupted);
 }
 
 double LeftForASecondSearch(const SearchOptions& search, const Stopwatch& clock) {
@@ -231,7 +235,7 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
   std::set<std::string> faults;
   MENDEL_ASSIGN_OR_RETURN(const Graph baseline, Timed("normalize", options, result, [&] {
                             return Normalize(source, options.search.disabled_rules, faults,
-                                             BudgetOf(options.search));
+                                             BudgetOf(options.search, kNormalizeShare));
                           }));
   NoteAddsNothing(*backend, baseline, options.numerics, result.notices);
   MENDEL_ASSIGN_OR_RETURN(result.search, Timed("search", options, result, [&] {
