@@ -67,6 +67,7 @@ absl::StatusOr<ImportResult> ImportModel(const std::string& path, const ModelOpt
   import.size_relations = options.size_relations;
   import.every_value = options.every_value;
   import.choose_deciding = options.choose_deciding;
+  import.interrupted = options.interrupted;
   MENDEL_ASSIGN_OR_RETURN(auto sets, ShapeSets(options.shapes));
   if (sets.size() > 1) {
     return InvalidInput("input '", sets[0][0].first, "' is given ", sets.size(),

@@ -2,6 +2,7 @@
 #ifndef MENDEL_CLIENT_MODEL_OPTIONS_H_
 #define MENDEL_CLIENT_MODEL_OPTIONS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -35,6 +36,8 @@ struct ModelOptions {
   bool every_value = false;
   /// ImportOptions::choose_deciding; not an option.
   bool choose_deciding = false;
+  /// ImportOptions::interrupted; not an option.
+  const std::atomic<bool>* interrupted = nullptr;
   /// The model itself, which is then not read from its path; not an option. Its external data is
   /// in the folder of the path.
   std::optional<std::string_view> bytes = {};

@@ -73,6 +73,9 @@ absl::StatusOr<OptimizeOptions> MakeOptions(const OptimizeSettings& options,
   if (options.certify_limit != kAutomaticLimit) {
     MENDEL_ASSIGN_OR_RETURN(result.certify_seconds, ParseDuration(options.certify_limit));
   }
+  if (options.gate_limit != kAutomaticLimit) {
+    MENDEL_ASSIGN_OR_RETURN(result.gate_seconds, ParseDuration(options.gate_limit));
+  }
   MENDEL_ASSIGN_OR_RETURN(result.search.method, ParseSearchMethod(options.search));
   result.search.max_peak_bytes = options.peak_memory;
   result.search.max_weight_growth = options.max_weight_growth;
@@ -122,6 +125,7 @@ absl::StatusOr<std::vector<Graph>> ImportMembers(const OptimizeSettings& options
     import.shapes.clear();
     import.known_shapes = shapes;
     import.choose_deciding = true;
+    import.interrupted = watcher.interrupted;
     MENDEL_ASSIGN_OR_RETURN(ImportResult model, ImportModel(options.model, import, context));
     if (watcher.warn != nullptr) {
       for (const std::string& notice : model.notices) watcher.warn(notice);
@@ -179,7 +183,8 @@ absl::StatusOr<Optimized> OptimizeModel(const OptimizeSettings& settings,
   if (settings.budget == kAutomaticLimit) {
     optimize.search.budget_seconds = AutomaticBudget(graphs);
   } else {
-    optimize.search.spare_seconds = -clock.Seconds();
+    // Assembling and writing the plan takes about as long as the import.
+    optimize.search.spare_seconds = -2 * clock.Seconds();
   }
   optimized.budget_seconds = optimize.search.budget_seconds;
   context.facts()["budget_seconds"] = optimized.budget_seconds;
@@ -228,6 +233,9 @@ void AddOptimizeSettings(CLI::App& app, OptimizeSettings& settings) {
   app.add_option("--certify-limit", settings.certify_limit,
                  "Time for the certificate; auto: three times what the arithmetic needs, and no "
                  "limit for a baseline without mutants")
+      ->capture_default_str();
+  app.add_option("--gate-limit", settings.gate_limit,
+                 "Time for the numeric gate; auto: three times what the arithmetic needs")
       ->capture_default_str();
   app.add_option("--search", settings.search, "Search method: beam or egraph")
       ->check(CLI::IsMember({"beam", "egraph"}))

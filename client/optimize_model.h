@@ -34,6 +34,7 @@ struct OptimizeSettings {
   bool offline = false;
   std::string budget = std::string(kAutomaticLimit);
   std::string certify_limit = std::string(kAutomaticLimit);
+  std::string gate_limit = std::string(kAutomaticLimit);
   std::string numerics = "default";
   std::string weights = "exact";
   std::string search = std::string(SearchMethodName(SearchOptions().method));

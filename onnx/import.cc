@@ -105,7 +105,7 @@ absl::StatusOr<OnnxModel> OnnxModel::Parse(std::string_view bytes,
 
 absl::StatusOr<ImportResult> OnnxModel::Import(const ImportOptions& options) const {
   absl::StatusOr<ImportResult> result = ImportAsGiven(options);
-  if (result.ok() || !options.choose_deciding) return result;
+  if (result.ok() || absl::IsCancelled(result.status()) || !options.choose_deciding) return result;
   absl::StatusOr<ImportResult> chosen = ImportChosen(options);
   return chosen.ok() ? chosen : result;
 }
@@ -141,6 +141,7 @@ absl::StatusOr<ImportResult> OnnxModel::ImportChosen(const ImportOptions& option
 absl::StatusOr<ImportResult> OnnxModel::ImportAsGiven(const ImportOptions& options) const {
   Importer importer(parsed_->file, options, parsed_->directory);
   absl::StatusOr<ImportResult> result = importer.Run();
+  if (absl::IsCancelled(result.status())) return result.status();
   if (!result.ok()) {
     return WithOpenDimensions(result.status(), parsed_->file, options, parsed_->directory,
                               importer.result().taken_as_one);

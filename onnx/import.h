@@ -12,6 +12,7 @@
 #ifndef MENDEL_ONNX_IMPORT_H_
 #define MENDEL_ONNX_IMPORT_H_
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <set>
@@ -48,6 +49,8 @@ struct ImportOptions {
   /// integer of the model's own comparisons with which it imports. A notice names it, and the graph
   /// lacks the input. Programs that are compared must not be narrowed so.
   bool choose_deciding = false;
+  /// The import ends with Cancelled soon after it becomes true.
+  const std::atomic<bool>* interrupted = nullptr;
 };
 
 /// A dimension of an input that neither the model nor a shape fixes.

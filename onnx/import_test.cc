@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -259,6 +260,17 @@ TEST(Import, BindsAnInputThatDecidesToTheOnlyValueThatImports) {
   ImportOptions other = choose;
   other.bindings.emplace("rate", Tensor::Scalar(DType::kI64, 8000));
   EXPECT_FALSE(Import(model, other).ok()) << "a given value is never replaced";
+}
+
+TEST(Import, AnInterruptEndsIt) {
+  Builder model;
+  model.Input("x", {"open"}).Output("y").Node("Relu", {"x"}, {"y"});
+  const std::atomic<bool> interrupted = true;
+  ImportOptions options;
+  options.choose_deciding = true;
+  EXPECT_TRUE(Import(model, options).ok());
+  options.interrupted = &interrupted;
+  EXPECT_TRUE(absl::IsCancelled(Import(model, options).status()));
 }
 
 /// A function "local.Twice(x){alpha}" that applies LeakyRelu twice.

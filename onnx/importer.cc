@@ -224,6 +224,8 @@ absl::Status Importer::ImportNodes(const Nodes& nodes, const std::vector<bool>& 
     if (!needed[static_cast<size_t>(k)]) continue;
     if (++imported_nodes_ > kMaxNodes)
       return Unsupported("the model has more than ", kMaxNodes, " nodes after inlining");
+    if (options_.interrupted != nullptr && options_.interrupted->load())
+      return absl::CancelledError("interrupted during the import");
     if (frame.arguments == nullptr) {
       MENDEL_RETURN_IF_ERROR(ImportNode(nodes[k], scope, frame));
     } else {

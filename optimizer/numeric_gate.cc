@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "base/deadline.h"
@@ -105,19 +107,48 @@ void Worsen(plan::NumericResult& result, const ErrorPair& baseline, const ErrorP
   result.set_plan_p999(std::max(result.plan_p999(), plan.p999));
 }
 
-/// Outputs of a compiled program for every case.
+/// True when input `number` is to be left out.
+bool LeavesOut(const GateOptions& options, size_t number) {
+  return options.limit.Passed() ||
+         (number > 0 && options.limit.StoppedBy(options.interrupted).Passed());
+}
+
+/// The outputs of `original` in double, or nullopt past the limit.
+absl::StatusOr<std::optional<std::vector<HostValue>>> ReferenceFor(const Graph& original,
+                                                                   std::span<const Tensor> inputs,
+                                                                   const Deadline& limit) {
+  std::vector<HostValue> host;
+  for (const Tensor& input : inputs) host.push_back(HostValue::FromTensor(input));
+  bool over = false;  // what follows is computed no more, and nobody reads it
+  const auto evaluate = [&](const OpDefinition& op, const NodeView& node,
+                            std::span<const HostValue* const> operands) {
+    over = over || limit.Passed();
+    if (!over) return EvaluateNode(op, node, operands);
+    std::vector<HostValue> zeros;
+    for (const TensorType& type : node.outputs)
+      zeros.push_back(HostValue::FromTensor(Tensor::Filled(type, 0)));
+    return zeros;
+  };
+  MENDEL_ASSIGN_OR_RETURN(std::vector<HostValue> outputs, EvaluateWith(original, host, evaluate));
+  if (over) return std::nullopt;
+  return outputs;
+}
+
+/// Outputs of a compiled program for every case that is not left out.
 absl::StatusOr<std::vector<std::vector<Tensor>>> RunCases(
     const Variant& variant, const std::vector<std::vector<Tensor>>& cases, const Profiler& profiler,
-    Numerics numerics) {
+    Numerics numerics, const GateOptions& gate) {
   const ProfilerOptions& options = profiler.options();
+  std::vector<std::vector<Tensor>> outputs;
+  if (LeavesOut(gate, 0)) return outputs;
   MENDEL_ASSIGN_OR_RETURN(
       const auto program,
       profiler.backend().Compile(variant.graph, {.threads = options.threads,
                                                  .cpus = options.cpus,
                                                  .numerics = numerics,
                                                  .algorithms = variant.algorithms}));
-  std::vector<std::vector<Tensor>> outputs;
   for (const std::vector<Tensor>& inputs : cases) {
+    if (LeavesOut(gate, outputs.size())) break;
     MENDEL_ASSIGN_OR_RETURN(std::vector<Tensor> results,
                             RunOnTensors(*program, variant.graph, inputs));
     outputs.push_back(std::move(results));
@@ -137,28 +168,29 @@ absl::StatusOr<GateResult> NumericGate(const Graph& original, const Variant& bas
   // Integer kernels are held against those of f32.
   const Numerics held_against = numerics == Numerics::kInt8 ? Numerics::kDefault : numerics;
   MENDEL_ASSIGN_OR_RETURN(const auto by_baseline,
-                          RunCases(baseline, cases, profiler, held_against));
+                          RunCases(baseline, cases, profiler, held_against, options));
   const bool same = numerics == held_against && &plan.graph.nodes() == &baseline.graph.nodes() &&
                     plan.algorithms == baseline.algorithms;
   auto by_plan = by_baseline;
   if (!same) {
-    MENDEL_ASSIGN_OR_RETURN(by_plan, RunCases(plan, cases, profiler, numerics));
+    MENDEL_ASSIGN_OR_RETURN(by_plan, RunCases(plan, cases, profiler, numerics, options));
   }
   GateResult result;
-  result.outputs.resize(original.outputs().size());
-  for (size_t i = 0; i < cases.size(); ++i) {
-    std::vector<HostValue> host;
-    for (const Tensor& input : cases[i]) host.push_back(HostValue::FromTensor(input));
+  for (size_t i = 0; i < std::min(by_baseline.size(), by_plan.size()); ++i) {
+    if (LeavesOut(options, i)) break;
     const Stopwatch clock;
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> reference, Evaluate(original, host));
+    MENDEL_ASSIGN_OR_RETURN(const auto reference, ReferenceFor(original, cases[i], options.limit));
     result.reference_seconds += clock.Seconds();
-    for (size_t k = 0; k < reference.size(); ++k) {
+    if (!reference.has_value()) break;
+    result.outputs.resize(original.outputs().size());
+    for (size_t k = 0; k < reference->size(); ++k) {
       result.outputs[k].set_output(original.outputs()[k].name);
-      Worsen(result.outputs[k], Errors(reference[k], by_baseline[i][k]),
-             Errors(reference[k], by_plan[i][k]));
+      Worsen(result.outputs[k], Errors((*reference)[k], by_baseline[i][k]),
+             Errors((*reference)[k], by_plan[i][k]));
     }
     ++result.inputs;
   }
+  result.left_out = static_cast<int>(cases.size()) - result.inputs;
   for (const plan::NumericResult& output : result.outputs) {
     const double limit = std::max(AllowedError(numerics), options.factor * output.baseline_max());
     if (output.plan_max() <= limit || !result.passed) continue;

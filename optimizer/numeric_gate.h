@@ -3,11 +3,13 @@
 #ifndef MENDEL_OPTIMIZER_NUMERIC_GATE_H_
 #define MENDEL_OPTIMIZER_NUMERIC_GATE_H_
 
+#include <atomic>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/deadline.h"
 #include "mendel/plan.pb.h"
 #include "optimizer/profile/profiler.h"
 
@@ -26,11 +28,16 @@ struct GateOptions {
   /// Edge inputs (zeros, large, denormal, one-hot) are evaluated while the reference needs fewer
   /// flops than this in all.
   double edge_flops = 4e9;
+  /// Inputs that are not compared by then are left out.
+  Deadline limit = Deadline::Never();
+  /// Once it is true, inputs after the first are left out.
+  const std::atomic<bool>* interrupted = nullptr;
 };
 
 struct GateResult {
   std::vector<plan::NumericResult> outputs;  ///< worst over all inputs
-  int inputs = 0;
+  int inputs = 0;                            ///< compared; with none, `outputs` is empty
+  int left_out = 0;  ///< inputs that the limit or an interrupt left no time for
   double reference_seconds = 0;
   bool passed = true;
   std::string failure;  ///< names the output when not passed

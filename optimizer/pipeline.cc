@@ -21,6 +21,8 @@ namespace {
 
 /// A search that follows a refused plan has what is left of the budget, and at least this share.
 constexpr double kLeastShareOfASecondSearch = 0.05;
+/// Normalization leaves the rest to the search, which compiles and runs a program at least.
+constexpr double kNormalizeShare = 0.6;
 
 /// Runs `step`, notes its seconds under `phase` and reports its beginning to the watcher.
 template <class Step>
@@ -121,29 +123,58 @@ void NoteAddsNothing(const Backend& backend, const Graph& graph, Numerics numeri
                         NumericsName(stricter), "'s for the model's operators"));
 }
 
+/// A share of the time for what comes before the search. Without a search, the baseline is
+/// normalized in any case.
+Deadline BudgetOf(const SearchOptions& search, double share = 1) {
+  const Deadline deadline =
+      search.baseline_only
+          ? Deadline::Never()
+          : Deadline::After(share * (search.budget_seconds + search.spare_seconds));
+  return deadline.StoppedBy(search.interrupted);
+}
+
 /// The program to optimize: `original`, or with stored numbers in it where they may be used and are
 /// of use. Where none are, the plan may as well count for all weights.
 absl::StatusOr<Graph> MakeSource(const Graph& original, const OptimizeOptions& options,
                                  VerifierOptions& verifier) {
   if (options.verifier.weights == WeightMode::kSymbolic) return original;
   std::set<std::string> names;
-  MENDEL_ASSIGN_OR_RETURN(Graph source,
-                          WithUsefulLiterals(original, options.search.disabled_rules, names));
+  MENDEL_ASSIGN_OR_RETURN(Graph source, WithUsefulLiterals(original, options.search.disabled_rules,
+                                                           names, BudgetOf(options.search)));
   if (names.empty()) verifier.weights = WeightMode::kSymbolic;
   return source;
-}
-
-/// Time for what comes before the search. Without a search, the baseline is normalized in any case.
-Deadline BudgetOf(const SearchOptions& search) {
-  const Deadline deadline = search.baseline_only
-                                ? Deadline::Never()
-                                : Deadline::After(search.budget_seconds + search.spare_seconds);
-  return deadline.StoppedBy(search.interrupted);
 }
 
 double LeftForASecondSearch(const SearchOptions& search, const Stopwatch& clock) {
   return std::max(search.budget_seconds - clock.Seconds(),
                   kLeastShareOfASecondSearch * search.budget_seconds);
+}
+
+double GateLimit(const OptimizeOptions& options, const Graph& original) {
+  constexpr size_t kOwnInputs = 5;  // where none are given: random ones and edge cases
+  const size_t given = options.gate.samples.size();
+  return options.gate_seconds > 0 ? options.gate_seconds
+                                  : AutomaticGateLimit(original, given > 0 ? given : kOwnInputs);
+}
+
+/// The gate within its limit. After an interrupt it compares the first input only.
+absl::StatusOr<GateResult> LimitedGate(const Graph& original, const Graph& baseline,
+                                       const Variant& plan, const Profiler& profiler,
+                                       const OptimizeOptions& options,
+                                       std::vector<std::string>& notices) {
+  const double limit = GateLimit(options, original);
+  GateOptions gate = options.gate;
+  gate.limit = Deadline::After(limit);
+  gate.interrupted = options.search.interrupted;
+  MENDEL_ASSIGN_OR_RETURN(const GateResult result,
+                          NumericGate(original, {baseline, {}}, plan, profiler, gate));
+  if (result.left_out > 0) {
+    notices.push_back(Cat("the numeric gate compares ", result.inputs, " of ",
+                          result.inputs + result.left_out, " inputs, because ",
+                          gate.limit.Passed() ? Cat("its limit is ", limit, " s")
+                                              : std::string("the run was interrupted")));
+  }
+  return result;
 }
 
 /// The plan may be wrong, or right for a reason that the verifier does not know or has no time for.
@@ -204,7 +235,7 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
   std::set<std::string> faults;
   MENDEL_ASSIGN_OR_RETURN(const Graph baseline, Timed("normalize", options, result, [&] {
                             return Normalize(source, options.search.disabled_rules, faults,
-                                             BudgetOf(options.search));
+                                             BudgetOf(options.search, kNormalizeShare));
                           }));
   NoteAddsNothing(*backend, baseline, options.numerics, result.notices);
   MENDEL_ASSIGN_OR_RETURN(result.search, Timed("search", options, result, [&] {
@@ -243,10 +274,20 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
     return second;
   }
   MENDEL_ASSIGN_OR_RETURN(result.certificate, std::move(certificate));
-  MENDEL_ASSIGN_OR_RETURN(
-      result.gate, Timed("numeric gate", options, result, [&] {
-        return NumericGate(original, {baseline, {}}, result.search.best, profiler, options.gate);
-      }));
+  MENDEL_ASSIGN_OR_RETURN(result.gate, Timed("numeric gate", options, result, [&] {
+                            return LimitedGate(original, baseline, result.search.best, profiler,
+                                               options, result.notices);
+                          }));
+  if (result.gate.inputs == 0 && !options.search.baseline_only) {
+    OptimizeOptions careful = options;
+    careful.search.baseline_only = true;
+    MENDEL_ASSIGN_OR_RETURN(OptimizeResult second, Optimize(original, careful, cache));
+    second.notices.insert(second.notices.begin(),
+                          Cat("the plan is the baseline, because the numeric gate of the mutants "
+                              "found takes more than ",
+                              GateLimit(options, original), " s"));
+    return second;
+  }
   if (!result.gate.passed) {
     if (options.search.baseline_only) return InternalError("numeric gate: ", result.gate.failure);
     // Retries with less risk, step by step: no algorithms of other rounding, then no mutants (sums

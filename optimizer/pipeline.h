@@ -35,6 +35,9 @@ struct OptimizeOptions {
   /// Seconds for a certificate; 0: AutomaticCertifyLimit, and no limit for the baseline's own. A
   /// plan that takes longer is dropped for the baseline (notices).
   double certify_seconds = 0;
+  /// Seconds for the numeric gate; 0: AutomaticGateLimit. Inputs that do not fit are left out
+  /// (notices); a plan with mutants of which none fits is dropped for the baseline.
+  double gate_seconds = 0;
   bool error_on_cache_miss = false;
   /// Seconds that are taken for measured ones (ProfilerOptions::costs).
   CostFunction costs = nullptr;

@@ -1,10 +1,12 @@
 #include "optimizer/stored_values.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "base/work.h"
 #include "graph/rewrite.h"
 #include "mutator/rule.h"
 
@@ -43,42 +45,62 @@ absl::StatusOr<Graph> WithLiterals(const Graph& graph,
   return builder.Build();
 }
 
-/// Adds the constants that a weight expression reads.
-void AddConstants(const Graph& graph, ValueId value, std::set<int32_t>& found) {
-  const Node& node = graph.node(value.node);
-  if (!graph.constant()[static_cast<size_t>(value.node)]) return;
-  if (IsConstant(node)) found.insert(value.node);
-  for (const ValueId input : node.inputs) AddConstants(graph, input, found);
-}
+/// The constants that weight expressions read. Each node is visited once for all of them.
+class ConstantsRead {
+ public:
+  explicit ConstantsRead(const Graph& graph) : graph_(graph), seen_(graph.nodes().size()) {}
+
+  void Add(ValueId value) {
+    std::vector<int32_t> open = {value.node};
+    while (!open.empty()) {
+      const int32_t id = open.back();
+      open.pop_back();
+      if (seen_[static_cast<size_t>(id)] || !graph_.constant()[static_cast<size_t>(id)]) continue;
+      seen_[static_cast<size_t>(id)] = true;
+      CountWork();
+      if (IsConstant(graph_.node(id))) found_.insert(id);
+      for (const ValueId input : graph_.node(id).inputs) open.push_back(input.node);
+    }
+  }
+  std::set<int32_t> Take() { return std::move(found_); }
+
+ private:
+  const Graph& graph_;
+  std::vector<bool> seen_;
+  std::set<int32_t> found_;
+};
 
 /// Constants that operators in matches of rules that read values have for operands.
-std::set<int32_t> UsefulConstants(const Graph& graph, const std::set<std::string>& disabled) {
-  std::set<int32_t> useful;
+std::set<int32_t> UsefulConstants(const Graph& graph, const std::set<std::string>& disabled,
+                                  const Deadline& deadline) {
+  ConstantsRead useful(graph);
   for (const Rule* rule : AllRules()) {
     if (!rule->reads_values || disabled.count(std::string(rule->name)) > 0) continue;
     for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
+      if (deadline.Passed()) return {};
       for (const Match& match : rule->match(graph, id)) {
         for (int32_t matched : match.nodes) {
-          for (ValueId operand : graph.node(matched).inputs) AddConstants(graph, operand, useful);
+          for (ValueId operand : graph.node(matched).inputs) useful.Add(operand);
         }
       }
     }
   }
-  return useful;
+  return useful.Take();
 }
 
 }  // namespace
 
 absl::StatusOr<Graph> WithUsefulLiterals(const Graph& graph, const std::set<std::string>& disabled,
-                                         std::set<std::string>& names) {
+                                         std::set<std::string>& names, const Deadline& deadline) {
   names.clear();
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), &IsStoredWeight)) return graph;
   MENDEL_ASSIGN_OR_RETURN(const Graph needed,
                           Deduplicate(graph));  // so that no number moves when it is copied
   std::vector<int32_t> copied;
   MENDEL_ASSIGN_OR_RETURN(const Graph literal,
                           WithLiterals(
                               needed, [](const Node&) { return true; }, copied));
-  const std::set<int32_t> useful = UsefulConstants(literal, disabled);
+  const std::set<int32_t> useful = UsefulConstants(literal, disabled, deadline);
   for (size_t id = 0; id < copied.size(); ++id) {
     const Node& node = needed.nodes()[id];
     if (IsStoredWeight(node) && useful.count(copied[id]) > 0) names.insert(SymbolName(node));

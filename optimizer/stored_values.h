@@ -7,15 +7,17 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/deadline.h"
 #include "graph/graph.h"
 
 namespace mendel {
 
 /// `graph` with those weights as literals on which a rule that reads values matches, disabled rules
 /// aside; all others stay symbols. `names` gets the symbols that went (none: the graph is as it
-/// was).
+/// was, also when the deadline passes).
 absl::StatusOr<Graph> WithUsefulLiterals(const Graph& graph, const std::set<std::string>& disabled,
-                                         std::set<std::string>& names);
+                                         std::set<std::string>& names,
+                                         const Deadline& deadline = Deadline::Never());
 
 }  // namespace mendel
 

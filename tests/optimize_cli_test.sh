@@ -129,6 +129,22 @@ for signal in INT TERM; do
   esac
 done
 
+# SIGTERM during the import: the progress pipe is full, so that the import waits for its reader until the signal has arrived.
+mkfifo progress
+exec 8<>progress
+head -c 65536 /dev/zero >&8
+"$mendel" optimize "$model" --threads 1 --cache import.sqlite --budget 60s -o import.plan --progress-fd 8 >import.txt 2>&1 &
+pid=$!
+handles_term() { (((0x$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$pid/status") >> 14) & 1)); }
+until handles_term; do sleep 0.05; done
+kill -TERM "$pid"
+head -c 65536 <&8 >/dev/null
+code=0
+wait "$pid" || code=$?
+exec 8>&-
+[ "$code" = 130 ] || fail "SIGTERM during the import ends with $code: $(cat import.txt)"
+[ -e import.plan ] && fail "SIGTERM during the import left a plan"
+
 # Bad input: a sentence and exit code 2, and nothing written.
 head -c 100000 "$model" >cut.onnx
 expect 2 'mendel: ' "$mendel" optimize cut.onnx -o bad.plan --cache cache.sqlite

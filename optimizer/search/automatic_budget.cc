@@ -25,6 +25,10 @@ constexpr double kOperations = 8;
 constexpr double kOfCertificate = 5, kOfNode = 1e-3, kOfFieldOperation = 1e-9, kOfFieldByte = 1e-8;
 constexpr double kCertifyMargin = 3;
 
+// Seconds of the numeric gate: its inputs in double by definition, on one core.
+constexpr double kOfGate = 5, kOfGateNode = 1e-4, kOfGateOperation = 1e-8;
+constexpr double kGateMargin = 3;
+
 std::string Signature(const Graph& graph, const Node& node) {
   std::string signature = Cat(node.op->name, " ", PrintAttributes(node.attrs));
   for (const ValueId& input : node.inputs) signature += Cat(" ", TypeString(graph.type(input)));
@@ -75,6 +79,12 @@ double AutomaticCertifyLimit(const Graph& original, const Graph& plan) {
     }
   }
   return kCertifyMargin * seconds;
+}
+
+double AutomaticGateLimit(const Graph& original, size_t inputs) {
+  const double of_input = kOfGateNode * static_cast<double>(original.nodes().size()) +
+                          kOfGateOperation * TotalFlops(original);
+  return kGateMargin * (kOfGate + static_cast<double>(inputs) * of_input);
 }
 
 }  // namespace mendel

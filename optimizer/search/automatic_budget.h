@@ -2,6 +2,7 @@
 #ifndef MENDEL_OPTIMIZER_SEARCH_AUTOMATIC_BUDGET_H_
 #define MENDEL_OPTIMIZER_SEARCH_AUTOMATIC_BUDGET_H_
 
+#include <cstddef>
 #include <vector>
 
 #include "graph/graph.h"
@@ -19,6 +20,10 @@ double AutomaticBudget(const std::vector<Graph>& graphs);
 /// Seconds that certify `plan` against `original` at the most: three times what their arithmetic,
 /// their traffic and their nodes take on one slow core.
 double AutomaticCertifyLimit(const Graph& original, const Graph& plan);
+
+/// Seconds of a numeric gate with `inputs` inputs at the most: three times what evaluating the
+/// operators' definitions on them takes on one slow core.
+double AutomaticGateLimit(const Graph& original, size_t inputs);
 
 }  // namespace mendel
 

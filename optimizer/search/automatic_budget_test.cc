@@ -49,5 +49,11 @@ TEST(AutomaticBudget, GrowsWithWhatARunTakes) {
   EXPECT_NEAR(AutomaticBudget({Chain(100, 1, rows)}) - small, 120, 0.1);
 }
 
+TEST(AutomaticBudget, TheGatesLimitGrowsWithNodesArithmeticAndInputs) {
+  EXPECT_GT(AutomaticGateLimit(Chain(4, 1), 1), AutomaticGateLimit(Chain(2, 1), 1));
+  EXPECT_GT(AutomaticGateLimit(Chain(2, 1, 1 << 27), 1), AutomaticGateLimit(Chain(2, 1), 1));
+  EXPECT_GT(AutomaticGateLimit(Chain(2, 1), 9), AutomaticGateLimit(Chain(2, 1), 1));
+}
+
 }  // namespace
 }  // namespace mendel

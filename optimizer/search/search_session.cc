@@ -65,7 +65,10 @@ std::string SearchSession::Key(const std::string& method) const {
 absl::Status SearchSession::Begin(double algorithm_share) {
   Report("algorithms");
   begun_ = true;
-  profiler_.LimitTime(In(algorithm_share * deadline_.SecondsLeft()), BudgetName(options_));
+  // The program with the algorithms chosen must still be compared, and once more at the end.
+  const double left = deadline_.SecondsLeft();
+  profiler_.LimitTime(In(std::min(algorithm_share * left, left - 2 * whole_seconds_)),
+                      BudgetName(options_));
   const Graph graph = result_.best.graph;
   MENDEL_ASSIGN_OR_RETURN(const Algorithms algorithms,
                           profiler_.ChooseAlgorithms(graph, kWholeSeconds));
