@@ -1,5 +1,9 @@
 #include "graph/emitter.h"
 
+#include <map>
+#include <utility>
+#include <vector>
+
 #include "base/status.h"
 #include "graph/rewrite.h"
 
@@ -24,20 +28,32 @@ std::vector<ValueId> Emitter::Inline(const Graph& graph, const std::vector<Value
 }
 
 ValueId Emitter::CopyConstantExpression(const Graph& graph, ValueId value) {
-  const Node& node = graph.node(value.node);
-  if (IsInput(node)) {
-    Fail(InternalError("'", InputName(node), "' is not a weight expression"));
-    return {};
+  std::map<int32_t, int32_t> copies;
+  std::vector<int32_t> open = {value.node};  // every node after its readers
+  while (status_.ok() && !open.empty()) {
+    const int32_t id = open.back();
+    const Node& node = graph.node(id);
+    if (IsInput(node)) {
+      Fail(InternalError("'", InputName(node), "' is not a weight expression"));
+      break;
+    }
+    const size_t before = open.size();
+    for (size_t k = node.inputs.size(); k-- > 0;) {
+      if (copies.count(node.inputs[k].node) == 0) open.push_back(node.inputs[k].node);
+    }
+    if (open.size() > before) continue;
+    open.pop_back();
+    if (copies.count(id) > 0) continue;
+    std::vector<ValueId> inputs = node.inputs;
+    for (ValueId& input : inputs) input.node = copies.at(input.node);
+    const auto copy = builder_.CopyNode(node, std::move(inputs));
+    if (!copy.ok()) {
+      Fail(copy.status());
+      break;
+    }
+    copies[id] = *copy;
   }
-  std::vector<ValueId> inputs;
-  for (ValueId input : node.inputs) inputs.push_back(CopyConstantExpression(graph, input));
-  if (!status_.ok()) return {};
-  const auto copy = builder_.CopyNode(node, std::move(inputs));
-  if (!copy.ok()) {
-    Fail(copy.status());
-    return {};
-  }
-  return {*copy, value.output};
+  return status_.ok() ? ValueId{copies.at(value.node), value.output} : ValueId{};
 }
 
 ValueId Emitter::Op(std::string_view op, std::vector<ValueId> inputs, Attributes attrs,

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/work.h"
+#include "graph/emitter.h"
 #include "graph/text.h"
 #include "graph/weight_bytes.h"
 
@@ -135,6 +136,20 @@ TEST(Rewrite, DeduplicatesEqualNodes) {
   const auto small = Deduplicate(graph);
   ASSERT_TRUE(small.ok());
   EXPECT_EQ(small->nodes().size(), 3u);
+}
+
+TEST(Emitter, CopiesAWeightExpressionOnceANode) {
+  constexpr int kDoublings = 60;
+  GraphBuilder builder;
+  ValueId value = builder.Constant(Tensor::Filled({DType::kF32, {4}}, 0.25), "w");
+  for (int k = 0; k < kDoublings; ++k) value = *builder.Add("Add", {value, value});
+  builder.Output("y", value);
+  const Graph graph = *builder.Build();
+  Emitter e;
+  e.Output("y", e.CopyConstantExpression(graph, value));
+  const auto copy = e.Finish();
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_EQ(copy->nodes().size(), kDoublings + 1u);
 }
 
 }  // namespace

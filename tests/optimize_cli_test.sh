@@ -143,6 +143,7 @@ code=0
 wait "$pid" || code=$?
 exec 8>&-
 [ "$code" = 130 ] || fail "SIGTERM during the import ends with $code: $(cat import.txt)"
+grep -q "interrupted during the import" import.txt || fail "the import did not end: $(cat import.txt)"
 [ -e import.plan ] && fail "SIGTERM during the import left a plan"
 
 # Bad input: a sentence and exit code 2, and nothing written.
