@@ -143,8 +143,8 @@ TEST(SizeRelations, PlacesOfATable) {
       [](ModelBuilder& model) {
         TakeSize(model);
         model.Ints("hundred", {100})
-            .Initializer("table",
-                         Tensor::FromDoubles({DType::kF32, {8}}, {1, 1, 1, 5, 1, 1, 1, 1}));
+            .Initializer("table", Tensor::FromDoubles({DType::kF32, {8}},
+                                                      std::vector<double>{1, 1, 1, 5, 1, 1, 1, 1}));
         model.Node("Div", {"n0", "hundred"}, {"place"});
         model.Node("Gather", {"table", "place"}, {"element"});
         model.Node("Mul", {"x", "element"}, {"y"});
