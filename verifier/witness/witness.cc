@@ -28,6 +28,8 @@ constexpr double kCheapFlops = 2e6;
 constexpr double kAgreement = 0x1p-200;
 constexpr int kFullLadders = 3;  ///< enclosures a query that go up to the largest precision
 constexpr int kShortLadder = 512;
+/// The next precision of a costly box comes from the radius of the last enclosure.
+constexpr int kLeastStep = 64;
 constexpr int kMaxEnclosures = 10;  ///< a query
 constexpr int kMaxEnclosuresCostly = 3;
 /// Inputs a query on which one side is a number and the other is not.
