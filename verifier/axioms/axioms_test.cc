@@ -112,12 +112,10 @@ std::string Repeated(std::string_view op, int times, std::string_view literal, s
 }
 
 TEST(Axioms, SlopesThatOverflowDoublesAreNotCompared) {
+  // The slope is 1e-9 in exact arithmetic; its factors' product passes through infinity.
   const std::string small = Repeated("Mul", 9, "1e36", Repeated("Div", 9, "1e37", "x"));
-  const Graph graph = ParseExpression(Cat("Max(", small, ", x)"));
-  const Graph canonical = Canonical(graph);
-  Rng rng(9);
-  const std::vector<HostValue> inputs = Inputs(rng, graph);
-  EXPECT_LT(Distance(graph, canonical, inputs), 1e-6) << PrintGraph(canonical);
+  const Graph canonical = Canonical(ParseExpression(Cat("Max(", small, ", x)")));
+  EXPECT_NE(PrintGraph(canonical).find("Max("), std::string::npos) << PrintGraph(canonical);
 }
 
 TEST(Axioms, LiteralsThatUnderflowDoublesAreNotFolded) {
