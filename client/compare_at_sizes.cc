@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "client/partial_tables.h"
 
 namespace mendel {
 namespace {
@@ -14,6 +15,10 @@ namespace {
 constexpr size_t kFixedTrials = 4;
 /// The size of the other dimensions while one is searched for turning sizes.
 constexpr int64_t kOtherSize = 3;
+/// Turning sizes of several dimensions are compared together up to here.
+constexpr int64_t kLargestJoint = 1024;
+/// Where a smaller size is not supported, the sizes compared do not stand for all.
+constexpr int64_t kLeastToRefuse = 4096;
 
 class Comparison {
  public:
@@ -38,6 +43,11 @@ class Comparison {
     }
     for (const std::string& dimension : open_) {
       if (IsEquivalent(verdict_)) MENDEL_RETURN_IF_ERROR(TryTurningSizes(dimension));
+    }
+    if (IsEquivalent(verdict_)) MENDEL_RETURN_IF_ERROR(TryJointSizes());
+    if (IsEquivalent(verdict_) && !refused_.empty()) Doubt(refused_);
+    if (IsEquivalent(verdict_) && !SameTables(tables_a_.Unread(), tables_b_.Unread())) {
+      Doubt("sizes index stored tables that differ, and no compared size reads all of their rows");
     }
     if (!IsEquivalent(verdict_) || larger_ == open_) return absl::OkStatus();
     Doubt("symbolic dimensions could only be taken as 1; give --shapes for others");
@@ -80,6 +90,10 @@ class Comparison {
     }
     verdict_.sizes.push_back(sizes);
     for (const auto& [dimension, size] : sizes) larger_.insert(dimension);
+    if (const auto relations = by_.relations(sizes); relations.ok()) {
+      tables_a_.Add(relations->tables_a);
+      tables_b_.Add(relations->tables_b);
+    }
     return absl::OkStatus();
   }
 
@@ -92,7 +106,10 @@ class Comparison {
     };
     const TurningSearch found = TurningSizes([&](int64_t size) -> absl::StatusOr<PairRelations> {
       if (by_.search.Passed()) return absl::DeadlineExceededError("out of time");
-      return by_.relations(at(size));
+      absl::StatusOr<PairRelations> relations = by_.relations(at(size));
+      if (absl::IsUnimplemented(relations.status()))
+        NoteRefused(dimension, size, relations.status());
+      return relations;
     });
     if (!found.complete) {
       notes_.push_back(
@@ -114,8 +131,25 @@ class Comparison {
         return absl::OkStatus();
       }
       MENDEL_RETURN_IF_ERROR(Try(at(size)));
+      if (relations->valid_a && size <= kLargestJoint) joint_[dimension] = size;
     }
     return absl::OkStatus();
+  }
+
+  /// Two sizes may read together what neither reads beside a small one: a table's last corner.
+  absl::Status TryJointSizes() {
+    if (joint_.size() < 2) return absl::OkStatus();
+    Sizes sizes = AllOpen(kOtherSize);
+    for (const auto& [dimension, size] : joint_) sizes[dimension] = size;
+    return Try(sizes);
+  }
+
+  /// Sizes that both programs may have and that this importer refuses are not compared.
+  void NoteRefused(const std::string& dimension, int64_t size, const absl::Status& status) {
+    const std::string sentence = Cat("'", dimension, "' = ", size,
+                                     " is not supported, and not compared: ", status.message());
+    if (size <= kLeastToRefuse && refused_.empty()) refused_ = sentence;
+    if (refused_dimensions_.insert(dimension).second) notes_.push_back(sentence);
   }
 
   const SizedComparison& by_;
@@ -125,6 +159,10 @@ class Comparison {
   std::set<std::string> larger_;  ///< dimensions that were larger than 1 in some comparison
   std::set<Sizes> tried_;
   std::vector<std::string> notes_;
+  PartialTables tables_a_, tables_b_;
+  Sizes joint_;          ///< the largest turning size of each dimension that programs have
+  std::string refused_;  ///< a reason for doubt; empty: none
+  std::set<std::string> refused_dimensions_;
 };
 
 }  // namespace

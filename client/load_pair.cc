@@ -155,16 +155,18 @@ class SilentContext : public Context {
 
 /// Adds the relations of one program, whose keys begin with `side`. A plan has one set of sizes.
 absl::Status AddRelations(std::string_view side, const std::string& path, ModelOptions import,
-                          Context& context, bool& valid, SizeRelations& relations) {
+                          Context& context, bool& valid, SizeRelations& relations,
+                          TableReads& tables) {
   valid = true;
   if (IsPlanSide(path, import)) return absl::OkStatus();
   import.keep_inexact_constants = true;
   import.size_relations = true;
-  const absl::StatusOr<ImportResult> model = ImportModel(path, import, context);
+  absl::StatusOr<ImportResult> model = ImportModel(path, import, context);
   valid = !absl::IsInvalidArgument(model.status());
   if (!valid) return absl::OkStatus();
   MENDEL_RETURN_IF_ERROR(model.status());
   for (const auto& [key, relation] : model->size_relations) relations[Cat(side, key)] = relation;
+  tables = std::move(model->table_reads);
   return absl::OkStatus();
 }
 
@@ -186,10 +188,10 @@ absl::StatusOr<PairRelations> RelationsOfPair(const PairOptions& options) {
   PairRelations pair;
   SilentContext context;
   MENDEL_ASSIGN_OR_RETURN(SideOptions sides, OptionsOfSides(options));
-  MENDEL_RETURN_IF_ERROR(
-      AddRelations("A ", options.a, std::move(sides.a), context, pair.valid_a, pair.relations));
-  MENDEL_RETURN_IF_ERROR(
-      AddRelations("B ", options.b, std::move(sides.b), context, pair.valid_b, pair.relations));
+  MENDEL_RETURN_IF_ERROR(AddRelations("A ", options.a, std::move(sides.a), context, pair.valid_a,
+                                      pair.relations, pair.tables_a));
+  MENDEL_RETURN_IF_ERROR(AddRelations("B ", options.b, std::move(sides.b), context, pair.valid_b,
+                                      pair.relations, pair.tables_b));
   return pair;
 }
 

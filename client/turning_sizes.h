@@ -17,6 +17,7 @@ struct PairRelations {
   bool valid_a = true;
   bool valid_b = true;
   SizeRelations relations;
+  TableReads tables_a, tables_b;
 
   bool Alike(const PairRelations& other) const {
     return valid_a == other.valid_a && valid_b == other.valid_b &&

@@ -71,6 +71,7 @@ struct ImportResult {
   std::vector<OpenDimension> taken_as_one;
   /// Relations of sizes that the import found (ImportOptions::size_relations).
   SizeRelations size_relations;
+  TableReads table_reads;  ///< likewise
   /// SHA-256 of the model file (external data not included), 64 hexadecimal digits.
   std::string model_hash;
 };

@@ -336,10 +336,9 @@ absl::Status Importer::CallFunction(const onnx::NodeProto& node,
     if (opset != 0) body.opset = opset;  // a function may use no standard operator at all
   }
   body.arguments = &arguments;
-  const std::string& call =
-      node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
-  body.prefix = Cat(frame.prefix, call, "/");
-  body.relation_prefix = Cat(frame.relation_prefix, call, "/");
+  const std::string& first = node.output_size() > 0 ? node.output(0) : node.name();
+  body.prefix = Cat(frame.prefix, node.name().empty() ? first : node.name(), "/");
+  body.relation_prefix = Cat(frame.relation_prefix, first, "/");
   body.depth = frame.depth + 1;
   Scope names;
   for (int k = 0; k < function.input_size(); ++k) {
@@ -363,12 +362,14 @@ absl::Status Importer::CallFunction(const onnx::NodeProto& node,
 }
 
 absl::StatusOr<std::vector<ValueId>> Importer::ImportBranch(const onnx::GraphProto& graph,
-                                                            Scope& scope, const Frame& frame) {
+                                                            Scope& scope, const Frame& frame,
+                                                            std::string relation_prefix) {
   if (graph.input_size() > 0) return InvalidInput("a branch may not have inputs");
   Scope inner;
   inner.outer = &scope;
   Frame body = frame;
   body.depth = frame.depth + 1;
+  body.relation_prefix = std::move(relation_prefix);
   MENDEL_RETURN_IF_ERROR(DeclareInitializers(graph, inner));
   return ImportOutputs(graph, inner, body);
 }

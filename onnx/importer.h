@@ -46,7 +46,8 @@ struct Frame {
   std::string prefix;  ///< before node and symbol names, ends in '/' when not empty
   /// The same for all steps of a loop: a prefix of keys of size relations.
   std::string relation_prefix;
-  int depth = 0;  ///< depth of nested calls and branches
+  bool in_step = false;  ///< of a loop that is written step by step
+  int depth = 0;         ///< depth of nested calls and branches
 };
 
 /// The body of a loop, and the values around it that its last inputs stand for.
@@ -71,8 +72,10 @@ class Importer {
   /// `name`.
   absl::StatusOr<ValueId> AddConstant(Tensor value, const std::string& name);
   /// A branch of `If`: its outputs, computed in a scope within `scope`.
+  /// `relation_prefix`: Frame's, of this branch alone.
   absl::StatusOr<std::vector<ValueId>> ImportBranch(const onnx::GraphProto& graph, Scope& scope,
-                                                    const Frame& frame);
+                                                    const Frame& frame,
+                                                    std::string relation_prefix);
   /// Imports one step of a loop: the body's outputs for these inputs.
   using Step = std::function<absl::StatusOr<std::vector<ValueId>>(std::vector<ValueId>)>;
   /// Steps of a body that are imported one after the other. They share the body's initializers.
@@ -92,6 +95,7 @@ class Importer {
   SizeRelations* size_relations() {
     return options_.size_relations ? &result_.size_relations : nullptr;
   }
+  TableReads& table_reads() { return result_.table_reads; }
   void Notice(std::string sentence) { result_.notices.push_back(std::move(sentence)); }
 
   /// The decisions up to here, for the error of a failed import.

@@ -126,6 +126,7 @@ absl::StatusOr<Importer::Step> Importer::ImportSteps(const onnx::GraphProto& gra
   Frame within = frame;
   within.depth = frame.depth + 1;
   within.relation_prefix = Cat(relation_name, "/");
+  within.in_step = true;
   int64_t number = 0;
   return Step([this, &graph, initializers, within, name, number](
                   std::vector<ValueId> inputs) mutable -> absl::StatusOr<std::vector<ValueId>> {

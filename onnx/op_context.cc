@@ -64,7 +64,7 @@ OpContext::OpContext(Importer& importer, const onnx::NodeProto& node,
   const std::string& fallback = node.output_size() > 0 ? node.output(0) : node.name();
   const std::string& name = node.name().empty() ? fallback : node.name();
   name_ = frame.prefix + name;
-  relation_name_ = frame.relation_prefix + name;
+  relation_name_ = frame.relation_prefix + fallback;
 }
 
 ValueId OpContext::In(int k) const {
@@ -211,9 +211,11 @@ absl::StatusOr<std::vector<ValueId>> OpContext::EmitAll(std::string_view op,
   MENDEL_ASSIGN_OR_RETURN(const int32_t id,
                           builder.AddNode(op, std::move(inputs), std::move(attrs), name_));
   if (SizeRelations* relations = importer_.size_relations(); relations != nullptr) {
-    AddSizeRelations(
-        builder, id, relation_name_, [&](ValueId value) { return importer_.Evaluated(value); },
-        *relations);
+    const auto constant = [&](ValueId value) { return importer_.Evaluated(value); };
+    AddSizeRelations(builder, id, relation_name_, constant, *relations);
+    AddTableReads(builder, id, relation_name_, constant, importer_.table_reads());
+    // A step alone: what one step compares hides no change of another.
+    if (frame_.in_step) AddSizeRelations(builder, id, Cat("step ", name_), constant, *relations);
   }
   std::vector<ValueId> values;
   for (Tensor& tensor : FoldNode(builder, id, importer_.folds_only_exactly()))

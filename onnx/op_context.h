@@ -74,8 +74,10 @@ class OpContext {
 
   /// Notes how a number of the program and a size are related (size_relations.h).
   void NoteRelation(std::string_view what, int64_t number, int64_t size) {
-    if (importer_.size_relations() != nullptr)
-      AddSizeRelation(Cat(relation_name_, " ", what), number, size, *importer_.size_relations());
+    SizeRelations* relations = importer_.size_relations();
+    if (relations == nullptr) return;
+    AddSizeRelation(Cat(relation_name_, " ", what), number, size, *relations);
+    if (frame_.in_step) AddSizeRelation(Cat("step ", name_, " ", what), number, size, *relations);
   }
 
   // Emitting. Nodes over known small constants are evaluated at once.
@@ -106,7 +108,8 @@ class OpContext {
     return importer_.AddConstant(std::move(value), name_);
   }
   absl::StatusOr<std::vector<ValueId>> Branch(const onnx::GraphProto& graph) {
-    return importer_.ImportBranch(graph, scope_, frame_);
+    const std::string branch = Cat(relation_name_, "/branch ", branches_++, "/");
+    return importer_.ImportBranch(graph, scope_, frame_, branch);
   }
   /// See Importer::ImportSteps. Valid while this context lives.
   absl::StatusOr<Importer::Step> Steps(const onnx::GraphProto& graph) {
@@ -128,7 +131,8 @@ class OpContext {
   const Frame& frame_;
   int64_t version_;
   std::string name_;           // prefix and name, for nodes and symbols
-  std::string relation_name_;  // the same without the numbers of steps
+  std::string relation_name_;  // unique but for the steps of a loop
+  int branches_ = 0;
   std::vector<std::optional<ValueId>> outputs_;
   std::set<std::string, std::less<>> known_;
   absl::Status kind_error_;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "graph/graph.h"
 #include "graph/tensor.h"
@@ -29,6 +30,17 @@ void AddSizeRelations(const GraphBuilder& builder, int32_t node, const std::stri
 
 /// Adds the relation of two numbers.
 void AddSizeRelation(const std::string& key, int64_t a, int64_t b, SizeRelations& relations);
+
+/// The rows of a stored tensor that a Gather or Slice with constant positions reads.
+struct TableRead {
+  Tensor table;
+  std::vector<bool> rows;  ///< along the axis of the key
+};
+using TableReads = std::map<std::string, TableRead>;
+
+/// Adds the rows that `node` reads of a stored tensor at these sizes.
+void AddTableReads(const GraphBuilder& builder, int32_t node, const std::string& name,
+                   const std::function<const Tensor*(ValueId)>& constant, TableReads& reads);
 
 /// No key of both has another relation.
 bool SameSizeRelations(const SizeRelations& a, const SizeRelations& b);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/status.h"
 #include "onnx/import.h"
 #include "onnx/model_builder.h"
 
@@ -168,6 +169,73 @@ TEST(SizeRelations, NumbersOfSteps) {
         ModelBuilder::AddNode(nodes, "Where", {"early", "before", "other"}, {"after"});
       },
       100);
+}
+
+/// A loop of two steps; each compares N with another number.
+TEST(SizeRelations, OneStepHidesNoChangeOfAnother) {
+  ExpectTurn(
+      [](ModelBuilder& model) {
+        TakeSize(model);
+        model.Ints("windows", {20, 100}).Initializer("two", Tensor::Ints({2}).Reshaped({}));
+        auto& loop = model.Node("Loop", {"two", "", "x"}, {"y"});
+        auto& attribute = ModelBuilder::Attribute(loop, "body", onnx::AttributeProto::GRAPH);
+        auto& body = *attribute.mutable_g();
+        for (const char* name : {"k", "go", "before"}) body.add_input()->set_name(name);
+        for (const char* name : {"go", "after"}) body.add_output()->set_name(name);
+        auto& nodes = *body.mutable_node();
+        ModelBuilder::AddNode(nodes, "Gather", {"windows", "k"}, {"window"});
+        ModelBuilder::AddNode(nodes, "Less", {"n0", "window"}, {"short"});
+        ModelBuilder::AddNode(nodes, "Neg", {"before"}, {"other"});
+        ModelBuilder::AddNode(nodes, "Where", {"short", "before", "other"}, {"after"});
+      },
+      100);
+}
+
+TEST(SizeRelations, BranchesHaveTheirOwnKeys) {
+  ExpectTurn(
+      [](ModelBuilder& model) {
+        TakeSize(model);
+        model.Ints("one", {1}).Ints("two", {2}).Ints("limit", {50});
+        model.Initializer("always", Tensor::Filled({DType::kBool, {}}, 1));
+        const std::pair<const char*, const char*> pairs[] = {
+            {"one", "two"}, {"two", "one"}, {"two", "two"}, {"n0", "limit"}};
+        for (const auto& [left, right] : pairs) {
+          auto& node = model.Node("If", {"always"}, {Cat("of ", left, right)});
+          auto& attribute =
+              ModelBuilder::Attribute(node, "then_branch", onnx::AttributeProto::GRAPH);
+          auto& branch = *attribute.mutable_g();
+          branch.add_output()->set_name("least");
+          ModelBuilder::AddNode(*branch.mutable_node(), "Min", {left, right}, {"least"});
+        }
+        Times(model, "of n0limit");
+        model.Node("Add", {"of onetwo", "of twoone"}, {"sum"});
+        model.Node("Add", {"sum", "of twotwo"}, {"other"});
+        model.Output("other");
+      },
+      50);
+}
+
+TEST(SizeRelations, RowsThatAreReadOfATable) {
+  ModelBuilder model(18);
+  model.Input("x", {"1", "1", "N", "N"}).Output("y");
+  model.Node("Shape", {"x"}, {"n"});
+  TakeSize(model);
+  model.Initializer("table",
+                    Tensor::FromDoubles({DType::kF32, {40}}, std::vector<double>(40, 0.5)));
+  model.Node("Gather", {"table", "n0"}, {"element"});
+  model.Node("Mul", {"x", "element"}, {"y"});
+  ImportOptions options;
+  options.symbol_sizes = {{"N", 7}};
+  options.size_relations = true;
+  const auto imported = ImportOnnxBytes(model.Bytes(), "", options);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  int64_t tables = 0;
+  for (const auto& [key, read] : imported->table_reads) {
+    if (read.rows.size() != 40) continue;
+    ++tables;
+    for (size_t row = 0; row < 40; ++row) EXPECT_EQ(read.rows[row], row == 7);
+  }
+  EXPECT_EQ(tables, 1);
 }
 
 TEST(SizeRelations, DiagonalsAndWindows) {

@@ -1,0 +1,35 @@
+// Stored tables that a size indexes: rows that no compared size reads are not compared.
+#ifndef MENDEL_CLIENT_PARTIAL_TABLES_H_
+#define MENDEL_CLIENT_PARTIAL_TABLES_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "onnx/size_relations.h"
+
+namespace mendel {
+
+/// The tables of one program over all sizes at which it was compared.
+class PartialTables {
+ public:
+  void Add(const TableReads& reads);
+
+  /// Tables of which other sizes read other rows, and no size read all.
+  std::vector<Tensor> Unread() const;
+
+ private:
+  struct Seen {
+    TableRead first;
+    std::vector<bool> all;  ///< rows that some size read
+    bool varies = false;
+  };
+  std::map<std::string, Seen> seen_;
+};
+
+/// Every table of `a` stands in `b`, and the reverse.
+bool SameTables(const std::vector<Tensor>& a, const std::vector<Tensor>& b);
+
+}  // namespace mendel
+
+#endif  // MENDEL_CLIENT_PARTIAL_TABLES_H_
