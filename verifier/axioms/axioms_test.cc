@@ -130,6 +130,24 @@ TEST(Axioms, LiteralsThatUnderflowDoublesAreNotFolded) {
   EXPECT_FALSE(Certify(Canonical(left), Canonical(right), {}).ok());
 }
 
+TEST(Axioms, FactorsThatUnderflowMoveNoLimit) {
+  // The factors multiply to about 1; the product of the outer ones alone is 0 in doubles.
+  const auto stepped = [](int limit) {
+    const std::string x = Cat("Clip(x){min = ", -limit, ".0, max = ", limit, ".0}");
+    return Cat("Round(", Repeated("Mul", 11, "1e-30", Repeated("Mul", 11, "1e30", x)), ")");
+  };
+  const Graph left = ParseExpression(stepped(5)), right = ParseExpression(stepped(7));
+  EXPECT_FALSE(Certify(Canonical(left), Canonical(right), {}).ok());
+}
+
+TEST(Axioms, ShiftsThatSwallowASumAreNotAdded) {
+  const auto shifted = [](int by) {
+    return Cat("Cast(Add(Add(Add(Cast(q){to = \"f32\"}, 1e30), ", by, "), -1e30)){to = \"i8\"}");
+  };
+  const Graph left = ParseExpression(shifted(1)), right = ParseExpression(shifted(2));
+  EXPECT_FALSE(Certify(Canonical(left), Canonical(right), {}).ok());
+}
+
 TEST(AxiomList, EveryAxiomHasATestAndAProof) {
   std::set<std::string_view> tested;
   for (const Pair& pair : kTrue) tested.insert(pair.axiom);

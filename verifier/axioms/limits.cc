@@ -1,5 +1,6 @@
 #include "verifier/axioms/limits.h"
 
+#include <cmath>
 #include <optional>
 #include <string_view>
 
@@ -51,7 +52,10 @@ Limits LimitsOf(const Terms& t, ValueId v, int depth) {
   if (t.Is(v, "Add")) {
     const std::optional<double> shift =
         t.shape(t.in(v, 1)).empty() ? t.Number(t.in(v, 1)) : std::nullopt;
-    if (!shift.has_value()) return {};
+    // Few small whole numbers add up exactly.
+    const bool exact =
+        shift.has_value() && *shift == std::floor(*shift) && std::abs(*shift) <= kLargestExact;
+    if (!exact) return {};
     const Limits of_x = LimitsOf(t, t.in(v, 0), depth - 1);
     const Limits sum{of_x.low + *shift, of_x.high + *shift};
     return IsFloat(t.dtype(v)) || sum.Within(LimitsOfDType(t.dtype(v))) ? sum : Limits{};

@@ -33,11 +33,13 @@ double Stepped(std::string_view op, double value) {
   return op == "Ceil" ? std::ceil(value) : std::nearbyint(value);
 }
 
-/// The step of `bound` times `factor`, unless the product is so near to a jump that its rounding
-/// error matters.
-std::optional<double> SteppedBound(std::string_view op, double bound, double factor) {
+/// The step of `bound` times the product of literals that `of_bound` is after rounding, unless it
+/// is so near to a jump that the rounding matters. Null: there is no factor.
+std::optional<double> SteppedBound(std::string_view op, double bound,
+                                   const std::optional<double>& of_bound) {
   if (bound == 0 || std::isinf(bound)) return bound;
-  if (factor == 1) return Stepped(op, bound);
+  if (!of_bound.has_value()) return Stepped(op, bound);
+  const double factor = *of_bound;
   const double value = bound * factor;
   constexpr double kMargin = 1e-9;
   constexpr double kLargest = 1 << 30;
@@ -52,11 +54,14 @@ std::optional<ValueId> StepOfLimited(Terms& t, ValueId v) {
   const std::string op(t.node(v).op->name);
   ValueId base = t.in(v, 0);
   std::vector<Scaled> scales;  // outermost first
-  double factor = 1;
+  std::optional<double> factor;
   std::optional<Scaled> scale = AsScaled(t, base);
   for (; scale.has_value() && scale->kind != Scaled::Kind::kNegated; scale = AsScaled(t, base)) {
     scales.push_back(*scale);
-    factor = scale->kind == Scaled::Kind::kTimes ? factor * scale->factor : factor / scale->factor;
+    const double so_far = factor.value_or(1);
+    factor = scale->kind == Scaled::Kind::kTimes ? so_far * scale->factor : so_far / scale->factor;
+    // Beyond, a product of doubles may have lost digits.
+    if (!(*factor > 0x1p-900 && *factor < 0x1p900)) return std::nullopt;
     base = scale->x;
   }
   const std::optional<Interval> limited = AsInterval(t, base);
