@@ -17,7 +17,7 @@ constexpr size_t kFixedTrials = 4;
 constexpr int64_t kOtherSize = 3;
 /// Turning sizes of several dimensions are compared together up to here.
 constexpr int64_t kLargestJoint = 1024;
-/// Where a smaller size is not supported, the sizes compared do not stand for all.
+/// Sizes compared do not stand for all where a smaller size than this is not supported.
 constexpr int64_t kLeastToRefuse = 4096;
 
 class Comparison {
