@@ -34,6 +34,8 @@ class Comparison {
  private:
   absl::Status Compare() {
     verdict_.sizes = {AllOpen(1)};
+    if (const auto relations = by_.relations(AllOpen(1)); relations.ok())
+      alike_in_shape_ = relations->SameOutputs();
     std::vector<Sizes> trials = TellingSizes(open_, {pair_.a, pair_.b});
     const std::vector<Graph> smallest = {pair_.a, pair_.b};
     for (size_t k = 0; k < trials.size() && IsEquivalent(verdict_); ++k) {
@@ -109,6 +111,9 @@ class Comparison {
       absl::StatusOr<PairRelations> relations = by_.relations(at(size));
       if (absl::IsUnimplemented(relations.status()))
         NoteRefused(dimension, size, relations.status());
+      if (relations.ok() && alike_in_shape_ && relations->valid_a && relations->valid_b &&
+          !relations->SameOutputs() && refused_.empty())
+        refused_ = Cat("the outputs have other shapes at the sizes ", SizesText(at(size)));
       return relations;
     });
     if (!found.complete) {
@@ -160,8 +165,9 @@ class Comparison {
   std::set<Sizes> tried_;
   std::vector<std::string> notes_;
   PartialTables tables_a_, tables_b_;
-  Sizes joint_;          ///< the largest turning size of each dimension that programs have
-  std::string refused_;  ///< a reason for doubt; empty: none
+  Sizes joint_;                  ///< the largest turning size of each dimension that programs have
+  bool alike_in_shape_ = false;  ///< at size 1; not where some outputs are compared only
+  std::string refused_;          ///< a reason for doubt; empty: none
   std::set<std::string> refused_dimensions_;
 };
 

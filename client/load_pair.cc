@@ -156,7 +156,7 @@ class SilentContext : public Context {
 /// Adds the relations of one program, whose keys begin with `side`. A plan has one set of sizes.
 absl::Status AddRelations(std::string_view side, const std::string& path, ModelOptions import,
                           Context& context, bool& valid, SizeRelations& relations,
-                          TableReads& tables) {
+                          TableReads& tables, std::vector<Shape>& outputs) {
   valid = true;
   if (IsPlanSide(path, import)) return absl::OkStatus();
   import.keep_inexact_constants = true;
@@ -167,6 +167,8 @@ absl::Status AddRelations(std::string_view side, const std::string& path, ModelO
   MENDEL_RETURN_IF_ERROR(model.status());
   for (const auto& [key, relation] : model->size_relations) relations[Cat(side, key)] = relation;
   tables = std::move(model->table_reads);
+  for (const GraphOutput& output : model->graph.outputs())
+    outputs.push_back(model->graph.type(output.value).shape);
   return absl::OkStatus();
 }
 
@@ -189,9 +191,9 @@ absl::StatusOr<PairRelations> RelationsOfPair(const PairOptions& options) {
   SilentContext context;
   MENDEL_ASSIGN_OR_RETURN(SideOptions sides, OptionsOfSides(options));
   MENDEL_RETURN_IF_ERROR(AddRelations("A ", options.a, std::move(sides.a), context, pair.valid_a,
-                                      pair.relations, pair.tables_a));
+                                      pair.relations, pair.tables_a, pair.outputs_a));
   MENDEL_RETURN_IF_ERROR(AddRelations("B ", options.b, std::move(sides.b), context, pair.valid_b,
-                                      pair.relations, pair.tables_b));
+                                      pair.relations, pair.tables_b, pair.outputs_b));
   return pair;
 }
 

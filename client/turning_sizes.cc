@@ -1,5 +1,6 @@
 #include "client/turning_sizes.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
@@ -62,6 +63,13 @@ class Search {
 };
 
 }  // namespace
+
+bool PairRelations::SameOutputs() const {
+  std::vector<Shape> a = outputs_a, b = outputs_b;
+  std::sort(a.begin(), a.end());
+  std::sort(b.begin(), b.end());
+  return valid_a && valid_b && a == b;
+}
 
 TurningSearch TurningSizes(
     const std::function<absl::StatusOr<PairRelations>(int64_t size)>& relations_at) {

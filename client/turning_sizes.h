@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "graph/types.h"
 #include "onnx/size_relations.h"
 
 namespace mendel {
@@ -18,6 +20,10 @@ struct PairRelations {
   bool valid_b = true;
   SizeRelations relations;
   TableReads tables_a, tables_b;
+  std::vector<Shape> outputs_a, outputs_b;
+
+  /// Both exist, and their outputs have the same shapes, in some order.
+  bool SameOutputs() const;
 
   bool Alike(const PairRelations& other) const {
     return valid_a == other.valid_a && valid_b == other.valid_b &&

@@ -17,8 +17,9 @@ namespace {
 /// Floats of larger tensors are weights.
 constexpr int64_t kMostFloats = 4096;
 constexpr int64_t kMostIntegers = int64_t{1} << 22;
-/// Windows of smaller reach are covered by the sizes that are always compared.
-constexpr int64_t kLeastReach = 60;
+/// Smaller reaches and pads are covered by the sizes that are always compared, 16 in the dimension
+/// with the smallest ones.
+constexpr int64_t kLeastReach = 13;
 /// Places of the largest of so many numbers have relations of their own.
 constexpr int64_t kMostPlaces = 16;
 
@@ -154,6 +155,11 @@ void AddSteps(const std::string& key, const Node& node, SizeRelations& relations
   }
 }
 
+void AddFirstCounts(const std::string& key, int64_t count, SizeRelations& relations) {
+  for (const int64_t first : {1, 2})
+    AddSizeRelation(Cat(key, " to ", first), count, first, relations);
+}
+
 /// The farthest that a window of `node` reaches, against the dimension it moves along.
 void AddWindow(const std::string& key, const Node& node, const Shape& input, const Shape& kernel,
                SizeRelations& relations) {
@@ -172,6 +178,37 @@ void AddWindow(const std::string& key, const Node& node, const Shape& input, con
   }
 }
 
+/// The counts of windows against the first ones: a stride shows in the second.
+void AddCounts(const std::string& key, const Node& node, size_t spatial, SizeRelations& relations) {
+  const Shape& out = node.outputs[0].shape;
+  const Ints strides = node.attrs.IntList("strides");
+  for (size_t d = 0; d < spatial && d < strides.size() && spatial <= out.size(); ++d) {
+    if (strides[d] < kLeastReach) continue;
+    AddFirstCounts(Cat(key, " windows ", d), out[out.size() - spatial + d], relations);
+  }
+}
+
+/// What is put before and behind an axis, against what stands there.
+void AddJoined(const std::string& key, const GraphBuilder& builder, const Node& node,
+               SizeRelations& relations) {
+  const Shape& first = builder.type(node.inputs[0]).shape;
+  if (node.op->name == "Pad") {
+    const Ints pads = node.attrs.IntList("pads");
+    for (size_t i = 0; i < pads.size() && !first.empty(); ++i) {
+      if (std::abs(pads[i]) >= kLeastReach)
+        AddSizeRelation(Cat(key, " pad ", i), std::abs(pads[i]), first[i % first.size()],
+                        relations);
+    }
+    return;
+  }
+  const auto axis = static_cast<size_t>(node.attrs.Int("axis"));
+  const size_t count = std::min<size_t>(node.inputs.size(), kMostPlaces);
+  for (size_t i = 1; i < count; ++i) {
+    AddSizeRelation(Cat(key, " part ", i), builder.type(node.inputs[i]).shape[axis], first[axis],
+                    relations);
+  }
+}
+
 /// The relations of attributes to these shapes.
 void AddShapes(const GraphBuilder& builder, const std::string& key, const Node& node,
                SizeRelations& relations) {
@@ -187,11 +224,15 @@ void AddShapes(const GraphBuilder& builder, const std::string& key, const Node& 
   } else if (op == "LRN") {
     if (node.attrs.Int("size") / 2 >= kLeastReach)
       AddSizeRelation(Cat(key, " size"), node.attrs.Int("size") / 2, shape[1], relations);
-  } else if (op == "Conv") {
+  } else if (op == "Conv" || op == "ConvTranspose") {
     const Shape& weights = builder.type(node.inputs[1]).shape;
     AddWindow(key, node, shape, Shape(weights.begin() + 2, weights.end()), relations);
+    AddCounts(key, node, weights.size() - 2, relations);
   } else if (op == "AveragePool" || op == "MaxPool" || op == "LpPool") {
     AddWindow(key, node, shape, node.attrs.IntList("kernel_shape"), relations);
+    AddCounts(key, node, node.attrs.IntList("kernel_shape").size(), relations);
+  } else if (op == "Pad" || op == "Concat") {
+    AddJoined(key, builder, node, relations);
   }
 }
 
