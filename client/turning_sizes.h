@@ -19,8 +19,8 @@ struct PairRelations {
   bool valid_a = true;
   bool valid_b = true;
   SizeRelations relations;
-  TableReads tables_a, tables_b;
-  std::vector<Shape> outputs_a, outputs_b;
+  TableReads tables_a = {}, tables_b = {};
+  std::vector<Shape> outputs_a = {}, outputs_b = {};
 
   /// Both exist, and their outputs have the same shapes, in some order.
   bool SameOutputs() const;
