@@ -43,6 +43,7 @@ class Comparison {
       if (k + 1 == kFixedTrials)
         trials = TellingSizes(open_, {smallest[0], smallest[1], pair_.a, pair_.b});
     }
+    search_ = by_.search();
     for (const std::string& dimension : open_) {
       if (IsEquivalent(verdict_)) MENDEL_RETURN_IF_ERROR(TryTurningSizes(dimension));
     }
@@ -107,7 +108,7 @@ class Comparison {
       return sizes;
     };
     const TurningSearch found = TurningSizes([&](int64_t size) -> absl::StatusOr<PairRelations> {
-      if (by_.search.Passed()) return absl::DeadlineExceededError("out of time");
+      if (search_.Passed()) return absl::DeadlineExceededError("out of time");
       absl::StatusOr<PairRelations> relations = by_.relations(at(size));
       if (absl::IsUnimplemented(relations.status()))
         NoteRefused(dimension, size, relations.status());
@@ -164,6 +165,7 @@ class Comparison {
   std::set<std::string> larger_;  ///< dimensions that were larger than 1 in some comparison
   std::set<Sizes> tried_;
   std::vector<std::string> notes_;
+  Deadline search_;
   PartialTables tables_a_, tables_b_;
   Sizes joint_;                  ///< the largest turning size of each dimension that programs have
   bool alike_in_shape_ = false;  ///< at size 1; not where some outputs are compared only

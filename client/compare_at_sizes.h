@@ -20,7 +20,8 @@ struct SizedComparison {
   std::function<absl::StatusOr<Pair>(const Sizes& sizes)> load;
   std::function<absl::StatusOr<PairVerdict>(const Sizes& sizes, const Pair& pair)> compare;
   std::function<absl::StatusOr<PairRelations>(const Sizes& sizes)> relations;
-  Deadline search;  ///< for the search of turning sizes; a note says that it was not complete
+  /// The end of the search of turning sizes that begins now; a note says that it was not complete.
+  std::function<Deadline()> search;
 };
 
 /// `pair` and `verdict`, those of size 1, become those of the first sizes that show a difference,

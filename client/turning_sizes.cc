@@ -11,6 +11,7 @@ namespace {
 constexpr int64_t kLeastSize = 4;
 constexpr int64_t kLargestSize = int64_t{1} << 16;
 constexpr int64_t kGrowth = 4;
+constexpr int64_t kLargestFirst = 4096;
 /// Programs that are imported.
 constexpr size_t kMostImports = 300;
 
@@ -20,6 +21,8 @@ class Search {
       : relations_at_(relations_at) {}
 
   TurningSearch Run() {
+    // Sizes that do not import are known before the search takes the time.
+    for (int64_t size = kLeastSize; size <= kLargestFirst; size *= kGrowth) At(size);
     for (int64_t low = kLeastSize; low < kLargestSize; low *= kGrowth) Between(low, low * kGrowth);
     return std::move(found_);
   }

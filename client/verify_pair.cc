@@ -144,7 +144,7 @@ absl::Status CompareSymbolic(const PairOptions& options, const Deadline& deadlin
     return result;
   };
   // Most of the time is for the comparisons.
-  const Deadline search = Deadline::After(0.25 * deadline.SecondsLeft());
+  const auto search = [&] { return Deadline::After(0.25 * deadline.SecondsLeft()); };
   const SizedComparison by = {[&](const Sizes& sizes) { return LoadPair(sized(sizes), context); },
                               [&](const Sizes& sizes, const Pair& loaded) {
                                 return Compared(sized(sizes), loaded, deadline);
