@@ -1,5 +1,6 @@
 #include "client/compare_at_sizes.h"
 
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -108,7 +109,7 @@ class Comparison {
       return sizes;
     };
     const TurningSearch found = TurningSizes([&](int64_t size) -> absl::StatusOr<PairRelations> {
-      if (search_.Passed()) return absl::DeadlineExceededError("out of time");
+      if (search_->Passed()) return absl::DeadlineExceededError("out of time");
       absl::StatusOr<PairRelations> relations = by_.relations(at(size));
       if (absl::IsUnimplemented(relations.status()))
         NoteRefused(dimension, size, relations.status());
@@ -165,7 +166,7 @@ class Comparison {
   std::set<std::string> larger_;  ///< dimensions that were larger than 1 in some comparison
   std::set<Sizes> tried_;
   std::vector<std::string> notes_;
-  Deadline search_;
+  std::optional<Deadline> search_;
   PartialTables tables_a_, tables_b_;
   Sizes joint_;                  ///< the largest turning size of each dimension that programs have
   bool alike_in_shape_ = false;  ///< at size 1; not where some outputs are compared only

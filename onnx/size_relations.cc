@@ -188,7 +188,7 @@ void AddCounts(const std::string& key, const Node& node, size_t spatial, SizeRel
   }
 }
 
-/// What is put before and behind an axis, against what stands there.
+/// Compares what is put before and behind an axis with what stands there.
 void AddJoined(const std::string& key, const GraphBuilder& builder, const Node& node,
                SizeRelations& relations) {
   const Shape& first = builder.type(node.inputs[0]).shape;
