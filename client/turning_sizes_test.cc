@@ -79,7 +79,7 @@ PairVerdict VerdictBy(
                                 equal.report.verdict = Verdict::kEquivalent;
                                 return equal;
                               },
-                              relations, Deadline::Never()};
+                              relations, [] { return Deadline::Never(); }};
   const absl::Status status = CompareAtSizes(by, pair, verdict);
   EXPECT_TRUE(status.ok()) << status;
   return verdict;
