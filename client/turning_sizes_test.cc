@@ -94,6 +94,45 @@ TEST(CompareAtSizes, SaysThatTheSearchForSizesIsNotComplete) {
   EXPECT_THAT(verdict.notes[0], testing::HasSubstr("sizes of 'N'"));
 }
 
+TEST(CompareAtSizes, DoubtsWhereASmallSizeIsNotSupported) {
+  for (const int64_t largest : {1024, 20000}) {
+    const PairVerdict verdict = VerdictBy([&](const Sizes& sizes) -> absl::StatusOr<PairRelations> {
+      if (sizes.at("N") > largest) return absl::UnimplementedError("too many steps");
+      return PairRelations{};
+    });
+    EXPECT_EQ(IsEquivalent(verdict), largest > 4096);
+    ASSERT_EQ(verdict.notes.size(), 1u);
+    EXPECT_THAT(verdict.notes[0], testing::HasSubstr("too many steps"));
+  }
+}
+
+TEST(CompareAtSizes, DoubtsOutputsOfOtherShapes) {
+  for (const int64_t most : {1000, 100000}) {
+    const PairVerdict verdict = VerdictBy([&](const Sizes& sizes) -> absl::StatusOr<PairRelations> {
+      PairRelations relations;
+      relations.outputs_a = {{sizes.at("N")}};
+      relations.outputs_b = {{std::min(sizes.at("N"), most)}};
+      return relations;
+    });
+    EXPECT_EQ(IsEquivalent(verdict), most > 65536) << verdict.report.reason;
+  }
+}
+
+TEST(CompareAtSizes, DoubtsTablesThatDifferInRowsWhichNoSizeReads) {
+  for (const bool same : {true, false}) {
+    const PairVerdict verdict = VerdictBy([&](const Sizes& sizes) -> absl::StatusOr<PairRelations> {
+      const TensorType type{DType::kF32, {5000}};
+      std::vector<bool> rows(5000, false);
+      rows[static_cast<size_t>(sizes.at("N") % 5000)] = true;
+      PairRelations relations;
+      relations.tables_a = {{"a", {Tensor::Filled(type, 1), rows}}};
+      relations.tables_b = {{"b", {Tensor::Filled(type, same ? 1 : 2), rows}}};
+      return relations;
+    });
+    EXPECT_EQ(IsEquivalent(verdict), same) << verdict.report.reason;
+  }
+}
+
 TEST(CompareAtSizes, DoubtsAProgramThatEndsAlone) {
   const PairVerdict verdict = VerdictBy([](const Sizes& sizes) -> absl::StatusOr<PairRelations> {
     return PairRelations{true, sizes.at("N") <= 4000, {}};
