@@ -20,6 +20,9 @@ bool AllStandIn(const std::vector<Tensor>& tables, const std::vector<Tensor>& ot
 }  // namespace
 
 void PartialTables::Add(const TableReads& reads) {
+  for (auto& [key, seen] : seen_) {
+    if (reads.find(key) == reads.end()) seen.all.assign(seen.all.size(), true);
+  }
   for (const auto& [key, read] : reads) {
     const auto [found, is_new] = seen_.try_emplace(key, Seen{read, read.rows, false});
     Seen& seen = found->second;

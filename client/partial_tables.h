@@ -13,6 +13,8 @@ namespace mendel {
 /// The tables of one program over all sizes at which it was compared.
 class PartialTables {
  public:
+  /// The reads at one size. A table that is not indexed there is read whole: the importer drops a
+  /// Slice of all rows.
   void Add(const TableReads& reads);
 
   /// Tables of which other sizes read other rows, and no size read all.

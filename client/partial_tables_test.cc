@@ -20,6 +20,15 @@ TEST(PartialTables, ATableIsPartialWhereOtherSizesReadOtherRows) {
   EXPECT_TRUE(tables.Unread().empty()) << "all rows were read";
 }
 
+TEST(PartialTables, ATableThatIsNotIndexedIsReadWhole) {
+  PartialTables tables;
+  tables.Add(Reads(1, {true, false, false}));
+  tables.Add(Reads(1, {true, true, false}));
+  EXPECT_EQ(tables.Unread().size(), 1);
+  tables.Add({});
+  EXPECT_TRUE(tables.Unread().empty());
+}
+
 TEST(PartialTables, EqualTablesAreNoDoubt) {
   const auto unread = [](double filled) {
     PartialTables tables;
