@@ -153,20 +153,32 @@ TEST(SizeRelations, PlacesOfATable) {
       299);
 }
 
+/// y = x after `steps` steps, each of which changes the sign unless "keeps" is true. The caller
+/// adds nodes that compute it, which may read the step's number "k".
+google::protobuf::RepeatedPtrField<onnx::NodeProto>& LoopOver(ModelBuilder& model,
+                                                              const char* steps) {
+  auto& loop = model.Node("Loop", {steps, "", "x"}, {"y"});
+  auto& attribute = ModelBuilder::Attribute(loop, "body", onnx::AttributeProto::GRAPH);
+  auto& body = *attribute.mutable_g();
+  for (const char* name : {"k", "go", "before"}) body.add_input()->set_name(name);
+  for (const char* name : {"go", "after"}) body.add_output()->set_name(name);
+  return *body.mutable_node();
+}
+
+/// The sign changes unless "keeps" is true.
+void KeepOrNegate(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+  ModelBuilder::AddNode(nodes, "Neg", {"before"}, {"other"});
+  ModelBuilder::AddNode(nodes, "Where", {"keeps", "before", "other"}, {"after"});
+}
+
 TEST(SizeRelations, NumbersOfSteps) {
   ExpectTurn(
       [](ModelBuilder& model) {
         TakeSize(model);
         model.Initializer("hundred", Tensor::Ints({100}).Reshaped({}));
-        auto& loop = model.Node("Loop", {"n0", "", "x"}, {"y"});
-        auto& attribute = ModelBuilder::Attribute(loop, "body", onnx::AttributeProto::GRAPH);
-        auto& body = *attribute.mutable_g();
-        for (const char* name : {"k", "go", "before"}) body.add_input()->set_name(name);
-        for (const char* name : {"go", "after"}) body.add_output()->set_name(name);
-        auto& nodes = *body.mutable_node();
-        ModelBuilder::AddNode(nodes, "Less", {"k", "hundred"}, {"early"});
-        ModelBuilder::AddNode(nodes, "Neg", {"before"}, {"other"});
-        ModelBuilder::AddNode(nodes, "Where", {"early", "before", "other"}, {"after"});
+        auto& nodes = LoopOver(model, "n0");
+        ModelBuilder::AddNode(nodes, "Less", {"k", "hundred"}, {"keeps"});
+        KeepOrNegate(nodes);
       },
       100);
 }
@@ -177,16 +189,10 @@ TEST(SizeRelations, OneStepHidesNoChangeOfAnother) {
       [](ModelBuilder& model) {
         TakeSize(model);
         model.Ints("windows", {20, 100}).Initializer("two", Tensor::Ints({2}).Reshaped({}));
-        auto& loop = model.Node("Loop", {"two", "", "x"}, {"y"});
-        auto& attribute = ModelBuilder::Attribute(loop, "body", onnx::AttributeProto::GRAPH);
-        auto& body = *attribute.mutable_g();
-        for (const char* name : {"k", "go", "before"}) body.add_input()->set_name(name);
-        for (const char* name : {"go", "after"}) body.add_output()->set_name(name);
-        auto& nodes = *body.mutable_node();
+        auto& nodes = LoopOver(model, "two");
         ModelBuilder::AddNode(nodes, "Gather", {"windows", "k"}, {"window"});
-        ModelBuilder::AddNode(nodes, "Less", {"n0", "window"}, {"short"});
-        ModelBuilder::AddNode(nodes, "Neg", {"before"}, {"other"});
-        ModelBuilder::AddNode(nodes, "Where", {"short", "before", "other"}, {"after"});
+        ModelBuilder::AddNode(nodes, "Less", {"n0", "window"}, {"keeps"});
+        KeepOrNegate(nodes);
       },
       100);
 }

@@ -91,12 +91,11 @@ TEST(Uploads, UploadResumesAndDownloads) {
   }
 }
 
-TEST(Uploads, WrongBytesAreNotTaken) {
-  TestServer server;
-  ByteStream::Stub stub(server.channel());
+/// Sends `sent` under the name of `named`; the bytes do not fit it.
+void SendWrong(ByteStream::Stub& stub, const std::string& named, const std::string& sent) {
   google::bytestream::WriteRequest request;
-  request.set_resource_name(UploadName("right"));
-  request.set_data("wrong");
+  request.set_resource_name(UploadName(named));
+  request.set_data(sent);
   request.set_finish_write(true);
   grpc::ClientContext context;
   Prepare(context);
@@ -105,6 +104,12 @@ TEST(Uploads, WrongBytesAreNotTaken) {
   stream->Write(request);
   stream->WritesDone();
   EXPECT_EQ(stream->Finish().error_code(), grpc::DATA_LOSS);
+}
+
+TEST(Uploads, WrongBytesAreNotTaken) {
+  TestServer server;
+  ByteStream::Stub stub(server.channel());
+  SendWrong(stub, "right", "wrong");
   EXPECT_EQ(
       ReadBlob(server.channel(), Cat("blobs/", Sha256Hex(std::string_view("right")), "/5"), 0, 0),
       Cat("error ", static_cast<int>(grpc::NOT_FOUND)));
@@ -123,17 +128,7 @@ TEST(Uploads, UploadsBeyondTheQuotaAreRefused) {
   EXPECT_NE(full.error_message().find("have 60 bytes, and 41 more"), std::string::npos)
       << full.error_message();
   // Wrong bytes are not kept, and do not count.
-  google::bytestream::WriteRequest request;
-  request.set_resource_name(UploadName(std::string(40, 'c')));
-  request.set_data(std::string(40, 'd'));
-  request.set_finish_write(true);
-  grpc::ClientContext context;
-  Prepare(context);
-  google::bytestream::WriteResponse response;
-  auto stream = stub.Write(&context, &response);
-  stream->Write(request);
-  stream->WritesDone();
-  EXPECT_EQ(stream->Finish().error_code(), grpc::DATA_LOSS);
+  SendWrong(stub, std::string(40, 'c'), std::string(40, 'd'));
   EXPECT_TRUE(send(std::string(40, 'e')).ok());
   EXPECT_EQ(send("f").error_code(), grpc::RESOURCE_EXHAUSTED);
 }
