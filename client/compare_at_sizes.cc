@@ -18,7 +18,7 @@ constexpr size_t kFixedTrials = 4;
 constexpr int64_t kOtherSize = 3;
 /// Turning sizes of several dimensions are compared together up to here.
 constexpr int64_t kLargestJoint = 1024;
-/// Sizes compared do not stand for all where a smaller size than this is not supported.
+/// Sizes compared do not stand for all where this size, or a smaller one, is not supported.
 constexpr int64_t kLeastToRefuse = 4096;
 
 class Comparison {
@@ -35,7 +35,7 @@ class Comparison {
  private:
   absl::Status Compare() {
     verdict_.sizes = {AllOpen(1)};
-    if (const auto relations = by_.relations(AllOpen(1)); relations.ok())
+    if (const auto& relations = RelationsAt(AllOpen(1)); relations.ok())
       alike_in_shape_ = relations->SameOutputs();
     std::vector<Sizes> trials = TellingSizes(open_, {pair_.a, pair_.b});
     const std::vector<Graph> smallest = {pair_.a, pair_.b};
@@ -94,11 +94,19 @@ class Comparison {
     }
     verdict_.sizes.push_back(sizes);
     for (const auto& [dimension, size] : sizes) larger_.insert(dimension);
-    if (const auto relations = by_.relations(sizes); relations.ok()) {
+    if (const auto& relations = RelationsAt(sizes); relations.ok()) {
       tables_a_.Add(relations->tables_a);
       tables_b_.Add(relations->tables_b);
     }
     return absl::OkStatus();
+  }
+
+  /// Both models are imported for them: those of the last sizes are kept. Valid until the next call
+  /// with other sizes.
+  const absl::StatusOr<PairRelations>& RelationsAt(const Sizes& sizes) {
+    if (!last_relations_.has_value() || last_relations_->first != sizes)
+      last_relations_.emplace(sizes, by_.relations(sizes));
+    return last_relations_->second;
   }
 
   /// The sizes at which one of the programs changes.
@@ -126,7 +134,7 @@ class Comparison {
     }
     for (const int64_t size : found.sizes) {
       if (!IsEquivalent(verdict_)) return absl::OkStatus();
-      const absl::StatusOr<PairRelations> relations = by_.relations(at(size));
+      const absl::StatusOr<PairRelations>& relations = RelationsAt(at(size));
       if (absl::IsDeadlineExceeded(relations.status())) {
         Doubt(Cat("out of time at the sizes ", SizesText(at(size))));
         return absl::OkStatus();
@@ -166,6 +174,7 @@ class Comparison {
   std::set<std::string> larger_;  ///< dimensions that were larger than 1 in some comparison
   std::set<Sizes> tried_;
   std::vector<std::string> notes_;
+  std::optional<std::pair<Sizes, absl::StatusOr<PairRelations>>> last_relations_;
   std::optional<Deadline> search_;
   PartialTables tables_a_, tables_b_;
   Sizes joint_;                  ///< the largest turning size of each dimension that programs have

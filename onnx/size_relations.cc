@@ -107,6 +107,9 @@ double LargestWhole(DType dtype) {
   return dtype == DType::kF32 ? 0x1p24 : 0x1p53;
 }
 
+/// A float that a dtype holds as an infinity only: a relation beside smaller, equal and larger.
+constexpr uint8_t kOverflows = 8;
+
 /// A cast that not every number survives.
 void AddCast(const std::string& key, const Tensor& tensor, DType to, SizeRelations& relations) {
   if (to == DType::kBool) return;
@@ -115,7 +118,7 @@ void AddCast(const std::string& key, const Tensor& tensor, DType to, SizeRelatio
     const double number = tensor.DoubleAt(i);
     relation |=
         IsIntegral(to) ? RelationToRange(number, to) : Relation(std::abs(number), LargestWhole(to));
-    if (!IsIntegral(to) && !std::isfinite(RoundTo(to, number))) relation |= 8;
+    if (!IsIntegral(to) && !std::isfinite(RoundTo(to, number))) relation |= kOverflows;
   }
   if (IsIntegral(to) && IsFloat(tensor.dtype())) AddTruncated(key, tensor, relations);
 }
@@ -130,13 +133,14 @@ void AddIndices(const std::string& key, int64_t extent, const Tensor* table, con
     places.insert(PositionOfExtreme(*table, true));
     places.insert(PositionOfExtreme(*table, false));
   }
-  for (int64_t i = 0; i < indices.size(); ++i) {
-    const int64_t index = indices.IntAt(i);
-    AddSizeRelation(Cat(key, " last"), index, extent - 1, relations);
-    AddSizeRelation(Cat(key, " first"), index, -extent, relations);
-    for (const int64_t place : places)
-      AddSizeRelation(Cat(key, " of ", extent, " at ", place), index, place, relations);
-  }
+  const auto relate = [&](const std::string& name, int64_t place) {
+    if (indices.size() == 0) return;
+    uint8_t& relation = relations[name];
+    for (int64_t i = 0; i < indices.size(); ++i) relation |= Relation(indices.IntAt(i), place);
+  };
+  relate(Cat(key, " last"), extent - 1);
+  relate(Cat(key, " first"), -extent);
+  for (const int64_t place : places) relate(Cat(key, " of ", extent, " at ", place), place);
 }
 
 /// The number of steps against the numbers that the body knows.

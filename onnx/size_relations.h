@@ -18,12 +18,12 @@
 namespace mendel {
 
 /// By a key that is the same in every import of the model: the relations that two lists of numbers
-/// have, one bit each (smaller, equal, larger).
+/// have, one bit each (smaller, equal, larger, overflows in a cast).
 using SizeRelations = std::map<std::string, uint8_t>;
 
 /// Adds the relations that decide what `node` computes: of its constant operands, and of its
-/// attributes to its shapes. `constant`: a value's tensor, or null. `name` is that of the ONNX
-/// node.
+/// attributes to its shapes. `constant`: a value's tensor, or null. Every node has a `name`
+/// of its own, the same in every import; steps of a loop may share it.
 void AddSizeRelations(const GraphBuilder& builder, int32_t node, const std::string& name,
                       const std::function<const Tensor*(ValueId)>& constant,
                       SizeRelations& relations);
