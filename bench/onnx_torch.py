@@ -87,7 +87,8 @@ def even_pads(node, rank, value=0.0):
 
 @function("Conv")
 def conv(node):
-    rank = node.rank(0) - 2  # the attribute kernel_shape may be left out
+    rank = node.rank(0) - 2
+    node.attribute("kernel_shape")  # that of the weights
     x, pads = even_pads(node, rank)
     return node.call((F.conv1d, F.conv2d, F.conv3d)[rank - 1], x, node.value(1), node.value(2), stride=node.attribute("strides", [1] * rank),
                      padding=pads, dilation=node.attribute("dilations", [1] * rank), groups=node.attribute("group", 1))
@@ -95,7 +96,8 @@ def conv(node):
 
 @function("ConvTranspose")
 def conv_transpose(node):
-    rank = node.rank(0) - 2  # the attribute kernel_shape may be left out
+    rank = node.rank(0) - 2
+    node.attribute("kernel_shape")  # that of the weights
     if node.attribute("output_shape") is not None:
         node.refuse("output_shape")
     pads = node.attribute("pads", [0] * (2 * rank))

@@ -9,9 +9,8 @@ import tempfile
 import time
 
 
-def serve(run, ready="ready", own_clock=False):
-    """The worker's loop over a prepared engine: one line of seconds in, the median and the smallest milliseconds out. With
-    `own_clock`, `run` returns its milliseconds, or None for the wall clock's; else what it returns means nothing here."""
+def serve(run, ready="ready"):
+    """The worker's loop over a prepared engine: one line of seconds in, the median and the smallest milliseconds out."""
     print(json.dumps(ready), flush=True)
     for line in sys.stdin:
         seconds, times = float(line), []
@@ -20,9 +19,32 @@ def serve(run, ready="ready", own_clock=False):
         started = time.perf_counter()
         while len(times) < 3 or time.perf_counter() - started < seconds:
             begin = time.perf_counter()
-            own = run()
-            times.append(1e3 * (time.perf_counter() - begin) if own is None or not own_clock else own)
+            run()
+            times.append(1e3 * (time.perf_counter() - begin))
         print(json.dumps([statistics.median(times), min(times)]), flush=True)
+
+
+def serve_loop(enqueue, wait, ready=""):
+    """The worker's loop over an engine whose calls return before their work is done: one line of seconds in, two times in milliseconds out.
+    Back to back: many calls and one wait at their end, divided by the calls. Latency: the median of single calls with a wait each."""
+    print(json.dumps(ready), flush=True)
+    for line in sys.stdin:
+        seconds, latencies = float(line), []
+        for _ in range(3):
+            enqueue()
+        wait()
+        started = time.perf_counter()
+        while len(latencies) < 5 or time.perf_counter() - started < seconds / 2:
+            begin = time.perf_counter()
+            enqueue()
+            wait()
+            latencies.append(time.perf_counter() - begin)
+        calls = max(5, int(seconds / 2 / statistics.median(latencies)))
+        begin = time.perf_counter()
+        for _ in range(calls):
+            enqueue()
+        wait()
+        print(json.dumps([1e3 * (time.perf_counter() - begin) / calls, 1e3 * statistics.median(latencies)]), flush=True)
 
 
 class Worker:
@@ -61,7 +83,7 @@ class Worker:
         return lines[-1][:160] if lines else f"ended with exit code {self.process.returncode}"
 
     def measure(self, seconds, limit=None):
-        """Median and smallest milliseconds of runs over so many seconds."""
+        """The two times that the worker's loop answers, in milliseconds."""
         try:
             self.process.stdin.write(f"{seconds}\n".encode())
         except BrokenPipeError:

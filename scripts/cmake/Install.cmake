@@ -39,6 +39,7 @@ if(TARGET cuda_gpu_test)
     install(TARGETS ${program} RUNTIME DESTINATION bin COMPONENT gpu_check EXCLUDE_FROM_ALL)
     list(APPEND files_gpu $<TARGET_FILE:${program}>)
   endforeach()
+  install(TARGETS mendel_shared LIBRARY DESTINATION ${MENDEL_LIB_DIR} COMPONENT gpu_check EXCLUDE_FROM_ALL)
   install(CODE "set(system_libraries \"${MENDEL_SYSTEM_LIBRARIES}\")\nset(files_gpu \"${files_gpu}\")\nset(library_folder \"${MENDEL_LIB_DIR}\")"
     COMPONENT gpu_check EXCLUDE_FROM_ALL)
   install(CODE [[

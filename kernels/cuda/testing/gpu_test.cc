@@ -1,15 +1,17 @@
 // The kernels of the emulator's tests on a real GPU, and what the libraries there compute; exit 77
 // where there is none. usage: cuda_gpu_test [COUNT [FIRST_SEED [SECONDS [PART]]]]: COUNT
 // corrections from this seed, and an end after SECONDS; PART: streams, operators,
-// libraries, tiled or corrections alone.
+// libraries, tiled, tensor_cores or corrections alone.
 //
 // Errors that are not wrong numbers, crashes and kernels that never end cost the case that had them
 // (guarded_cases.h); the test ends after 20 failures. What an end comes before is reported.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,6 +41,27 @@ absl::StatusOr<std::string> RunOn(const Backend& backend, const DeviceCase& one,
                                   const CompileOptions& options = {}) {
   MENDEL_ASSIGN_OR_RETURN(const auto executable, backend.Compile(one.graph, options));
   return WrongNumber(*executable, one);
+}
+
+/// What RunOn says of `chosen`; where numbers are wrong, also which node's algorithm makes them so
+/// without the others, and its step.
+absl::StatusOr<std::string> RunChosen(const Backend& backend, const DeviceCase& one,
+                                      Numerics numerics,
+                                      const std::map<int32_t, std::string>& chosen) {
+  MENDEL_ASSIGN_OR_RETURN(std::string wrong,
+                          RunOn(backend, one, {.numerics = numerics, .algorithms = chosen}));
+  if (wrong.empty()) return wrong;
+  for (const auto& [node, name] : chosen) {
+    const CompileOptions alone{.numerics = numerics, .algorithms = {{node, name}}};
+    MENDEL_ASSIGN_OR_RETURN(const auto executable, backend.Compile(one.graph, alone));
+    MENDEL_ASSIGN_OR_RETURN(const std::string found, WrongNumber(*executable, one));
+    wrong += Cat("\nnode %", node, " alone: ", found.empty() ? "right" : found);
+    for (const Step& step : executable->steps()) {
+      if (std::find(step.nodes.begin(), step.nodes.end(), node) != step.nodes.end())
+        wrong += Cat("; step ", step.name, " ", step.kernel);
+    }
+  }
+  return wrong;
 }
 
 /// Sampled instances of every operator.
@@ -74,7 +97,7 @@ void RunLibrary(const Backend& backend, const std::string& what, std::string_vie
     for (const auto& [name, algorithms] : by_name) {
       if (report.GoesOn())
         report.Case(Cat(name, ": ", one.description), [&, &chosen = algorithms] {
-          return RunOn(backend, one, {.numerics = numerics, .algorithms = chosen});
+          return RunChosen(backend, one, numerics, chosen);
         });
     }
   }
@@ -94,25 +117,33 @@ DeviceCase RandomFloatProducts(uint64_t seed, Numerics) {
                        : RandomConvolutionChain(seed, ChainValues::kFloats);
 }
 
-/// By tiled kernels without tensor cores, then by those of each class that the GPU has.
+constexpr size_t kTiledPrograms = 25;  // of a kind: each compiles many kernels
+
+void RunTiles(const Backend& backend, const std::string& how, const std::string& names,
+              Numerics numerics, GuardedCases& report) {
+  const absl::Status there = absl::OkStatus();
+  RunLibrary(backend, Cat("convolutions by tiled kernels", how), names, &RandomConvolutions,
+             numerics, there, report, kTiledPrograms);
+  RunLibrary(backend, Cat("matrix products by tiled kernels", how), names, &RandomProduct, numerics,
+             there, report, kTiledPrograms);
+  RunLibrary(backend, Cat("chains by tiled kernels", how), names, &RandomFloatChain, numerics,
+             there, report, kTiledPrograms);
+}
+
+/// Tiled kernels without tensor cores.
 void RunTiled(const Backend& backend, GuardedCases& report) {
-  constexpr size_t kPrograms = 25;
-  const auto run = [&](const std::string& how, const std::string& names, Numerics numerics) {
-    const absl::Status there = absl::OkStatus();
-    RunLibrary(backend, Cat("convolutions by tiled kernels", how), names, &RandomConvolutions,
-               numerics, there, report, kPrograms);
-    RunLibrary(backend, Cat("matrix products by tiled kernels", how), names, &RandomProduct,
-               numerics, there, report, kPrograms);
-    RunLibrary(backend, Cat("chains by tiled kernels", how), names, &RandomFloatChain, numerics,
-               there, report, kPrograms);
-  };
-  run("", "tile:", Numerics::kDefault);
+  RunTiles(backend, "", "tile:", Numerics::kDefault, report);
   RunLibrary(backend, "chains of two products", "tile:", &RandomFloatProducts, Numerics::kDefault,
-             absl::OkStatus(), report, kPrograms);
+             absl::OkStatus(), report, kTiledPrograms);
+}
+
+/// Tiled kernels by the tensor cores of each class that the GPU has.
+void RunTensorCores(const Backend& backend, GuardedCases& report) {
   for (const TensorCores& cores : AllTensorCores()) {
     if (!backend.Supports(cores.numerics).ok()) continue;
     const std::string name(NumericsName(cores.numerics));
-    run(Cat(", tensor cores of ", name), Cat("tile-", name, ":"), cores.numerics);
+    RunTiles(backend, Cat(", tensor cores of ", name), Cat("tile-", name, ":"), cores.numerics,
+             report);
   }
 }
 
@@ -198,6 +229,7 @@ void RunAll(const Options& options, GuardedCases& report) {
                  numerics, CublasLt::Get().status(), report);
     }
   }
+  if (options.Wants("tensor_cores")) RunTensorCores(backend, report);
   if (options.Wants("tiled")) RunTiled(backend, report);
   if (options.Wants("corrections"))
     RunCorrections(backend, **device, options.count, options.first, report);
@@ -223,12 +255,12 @@ int main(int argc, char** argv) {
   if (argc > 2) options.first = std::strtoull(argv[2], nullptr, 10);
   if (argc > 3) options.seconds = std::atof(argv[3]);
   if (argc > 4) options.part = argv[4];
-  const std::string& part = options.part;
-  if (argc > 5 || (!part.empty() && part != "streams" && part != "operators" &&
-                   part != "libraries" && part != "tiled" && part != "corrections")) {
+  const std::set<std::string> parts = {"",      "streams",      "operators",  "libraries",
+                                       "tiled", "tensor_cores", "corrections"};
+  if (argc > 5 || !parts.contains(options.part)) {
     std::fprintf(stderr,
                  "usage: cuda_gpu_test [COUNT [FIRST_SEED [SECONDS "
-                 "[streams|operators|libraries|tiled|corrections]]]]\n");
+                 "[streams|operators|libraries|tiled|tensor_cores|corrections]]]]\n");
     return 2;
   }
   return mendel::cuda::Main(options);
