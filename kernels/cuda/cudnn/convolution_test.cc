@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/cudnn/descriptor.h"
+#include "kernels/cuda/cudnn/engine_plan.h"
 #include "kernels/cuda/cudnn/library_case.h"
 #include "kernels/cuda/testing/fake/fake_cudnn.h"
 
@@ -110,6 +111,16 @@ TEST(CudnnConvolution, StrictNumbersComeFromOtherEngines) {
     std::printf("%s: %zu engines in strict f32, %zu in TF32\n", last ? "NHWC" : "NCHW",
                 strict->size(), tf32->size());
   }
+}
+
+TEST(CudnnConvolution, EnginesThatAreKnownToBeWrongAreNotTaken) {
+  CudnnConvolution convolution{.transposed = true, .pads_begin = {0, 2}, .pads_end = {0, 0}};
+  EXPECT_TRUE(KnownWrong(convolution, 50));
+  EXPECT_FALSE(KnownWrong(convolution, 49));
+  convolution.pads_end = {0, 2};
+  EXPECT_FALSE(KnownWrong(convolution, 50)) << "even pads";
+  convolution = {.pads_begin = {0, 2}, .pads_end = {0, 0}};
+  EXPECT_FALSE(KnownWrong(convolution, 50)) << "not transposed: engines have other numbers";
 }
 
 TEST(CudnnConvolution, PlansAreMadeAgainWithoutADevice) {

@@ -14,6 +14,11 @@
 
 namespace mendel::cuda {
 
+/// True for an engine that a GPU has shown to compute `convolution` wrongly: number 50 of
+/// transposed convolutions ignores that pads differ at the two ends (cuDNN 9.19, sm_90;
+/// bench/results/gpu-nvidia-h200-2026-11-28.md). No note of cuDNN's says so.
+bool KnownWrong(const CudnnConvolution& convolution, int64_t engine);
+
 /// A query for the engines of one convolution. `cudnn` outlives it.
 class EngineQuery {
  public:
@@ -38,14 +43,15 @@ class EngineQuery {
   absl::StatusOr<CudnnEngine> PlanOf(int64_t index, const std::string& plan_json) const;
 
  private:
-  EngineQuery(const Cudnn& cudnn, DType dtype, const CudnnNumerics& numerics)
-      : cudnn_(cudnn), dtype_(dtype), numerics_(numerics) {}
+  EngineQuery(const Cudnn& cudnn, const CudnnConvolution& convolution,
+              const CudnnNumerics& numerics)
+      : cudnn_(cudnn), convolution_(convolution), numerics_(numerics) {}
   absl::Status CheckAllowed(const CudnnEngine& engine) const;
   /// Finishes the plan, which has its configuration or text, and completes `engine`.
   absl::Status Finish(Descriptor& plan, CudnnEngine& engine) const;
 
   const Cudnn& cudnn_;
-  DType dtype_;
+  CudnnConvolution convolution_;
   CudnnNumerics numerics_;
   Shared device_, graph_;
 };
