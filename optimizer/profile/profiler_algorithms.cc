@@ -82,13 +82,14 @@ class StepsByNode {
 /// Choices that are timed in one program.
 struct Together {
   Algorithms algorithms;
-  /// Arithmetic of the nodes, less where the backend ranks other algorithms before these.
+  /// Arithmetic of the nodes, less where the backend ranks others of the same kind before these.
   double expected_gain = 0;
 };
 
 /// The fewest programs that time every offer, the largest expected gain first. A program has
 /// algorithms of one kind, which suit their neighbors' layouts: the first of each node, the second
-/// of each, and so on.
+/// of each, and so on. The first ones of all kinds come before the second of any: under a class of
+/// 16 bits the fast kind is one of many, and a short budget ends before all are timed.
 std::vector<Together> Programs(const Graph& graph, const AlgorithmOffers& offers,
                                const Backend& backend) {
   std::map<std::string, std::vector<Together>, std::greater<>>
@@ -98,14 +99,13 @@ std::vector<Together> Programs(const Graph& graph, const AlgorithmOffers& offers
     const double flops =
         WithView(graph, node, [&](const NodeView& view) { return CostOf(op, view).flops; });
     std::map<std::string, size_t> count;
-    double rank = 0;
     for (const std::string& name : names) {
       const std::string kind = backend.AlgorithmKind(name);
       std::vector<Together>& like = programs[kind];
       const size_t at = count[kind]++;
       if (at == like.size()) like.emplace_back();
       like[at].algorithms[node] = name;
-      like[at].expected_gain += flops / ++rank;
+      like[at].expected_gain += flops / static_cast<double>(at + 1);
     }
   }
   std::vector<Together> sorted;

@@ -1,5 +1,6 @@
 // Kinds of algorithms by region, measured: a backend whose times are made up, conversions where
 // neighbors differ in kind included.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -117,7 +118,7 @@ class TimedExecutable final : public Executable {
   std::vector<double> seconds_;
 };
 
-class TurningBackend final : public Backend {
+class TurningBackend : public Backend {
  public:
   TurningBackend(const Chain& chain, const CallCosts& costs) : chain_(chain), costs_(costs) {}
 
@@ -173,6 +174,30 @@ double LeastOfAll(const Chain& chain, const CallCosts& costs) {
     least = std::min(least, TotalOf(chain, costs, algorithms));
   }
   return least;
+}
+
+/// A kind's first algorithm is timed before another kind's second: a short budget sees all kinds.
+TEST(ProfilerRegions, FirstAlgorithmsOfAllKindsAreTimedFirst) {
+  const Chain chain = MakeChain();
+  class Many final : public TurningBackend {
+   public:
+    using TurningBackend::TurningBackend;
+    std::vector<std::string> Algorithms(const Graph& graph, int32_t node,
+                                        Numerics numerics) const override {
+      if (TurningBackend::Algorithms(graph, node, numerics).empty()) return {};
+      return {kFast, "fast:1", "fast:2", "fast:3", kTurned};
+    }
+  };
+  const CallCosts costs = {};
+  const Many backend(chain, costs);
+  ChosenFor(chain, backend);
+  std::vector<std::string> order;
+  for (const mendel::Algorithms& program : backend.programs) {
+    if (!program.empty()) order.push_back(program.begin()->second);
+  }
+  ASSERT_GE(order.size(), 5u);
+  order.resize(5);
+  EXPECT_THAT(order, testing::ElementsAre(kTurned, kFast, "fast:1", "fast:2", "fast:3"));
 }
 
 /// One turned call alone pays for two conversions, the middle one alone looks cheap for what its
