@@ -36,11 +36,19 @@ mkdir "$folder/tools"
 printf '#!/bin/bash\nwhile [[ $1 == --* ]]; do shift 2; done\nexec "$@"\n' >"$folder/tools/compute-sanitizer"
 chmod +x "$folder/tools/compute-sanitizer"
 rehearse=(env -u LD_LIBRARY_PATH -u MENDEL_CUDA_PATH PATH="$folder/tools:$PATH" "${check[@]}" --seconds 12 --rehearse --parts sanitizer)
-expect 0 'Nothing was found wrong; not reached: .*racecheck of operators' "${rehearse[@]}" --output "$folder/rehearsal.md"
+expect 0 'Nothing was found wrong' "${rehearse[@]}" --output "$folder/rehearsal.md"
+[ "$(grep -cE '^(memcheck|racecheck), (libraries|tiled|tensor_cores|corrections|operators):$' "$folder/rehearsal.md")" = 6 ] || fail "not all checks ran"
 grep -q '^Rehearsal on fake libraries: no GPU was there' "$folder/rehearsal.md" || fail "a rehearsal does not say so"
 expect 2 'is no rehearsal' "${rehearse[@]}" --output "$folder/results.md"
 printf '#!/bin/bash\necho ERROR SUMMARY: 0 errors\n' >"$folder/tools/compute-sanitizer"
 expect 1 'WRONG: sanitizer: memcheck of tiled: no case was run' "${rehearse[@]}" --output "$folder/rehearsal.md"
+
+# What a run has found travels as one file without plans, and is taken up.
+expect 0 'Nothing was found wrong' "${check[@]}" --parts models --keep "$folder/first" --output "$folder/state"
+[ "$(ls "$folder/state")" = "$(cd "$folder/state" && ls gpu-*.md state.tar.gz)" ] || fail "another file than results and state"
+tar tzf "$folder/state/state.tar.gz" | grep -q '\.plan$' && fail "the state has a plan"
+expect 0 '\| net \| kept \|' "${check[@]}" --parts models --keep "$folder/second" --resume "$folder/state/state.tar.gz" --output "$folder/again.md"
+expect 2 'is no file' "${check[@]}" --resume "$folder/none.tar.gz"
 
 # A device that fails is wrong, one that is not there is no failure.
 expect 1 'exit code 5: .*out of device memory' env MENDEL_FAKE_MEMORY=1000 "${check[@]}" --keep "$folder/none" --parts models --output "$folder/failed.md"

@@ -84,7 +84,7 @@ fi
 if "$python" -c 'import numpy' 2>/dev/null; then
   "$pairs" "$folder" || fail "make_verify_pairs"
   gpu=("$python" bench/gpu --mendel "$build/mendel" --model-parts "$parts" --batch 1)
-  expect 0 '\| net \| 1 \| [0-9.]+ \([0-9]+ %\) \|' "${gpu[@]}" --device cpu --budget 1s --rounds 2 --duration 0.05 --seconds 60 \
+  expect 0 '\| net \| 1 \| [0-9.]+ \([0-9]+ %\) / [0-9.]+ \([0-9]+ %\) \|' "${gpu[@]}" --device cpu --budget 1s --rounds 2 --duration 0.05 --seconds 60 \
     --output "$folder/table.md" "$folder/net.onnx"
   "$python" -c 'import torch' 2>/dev/null || grep -q "PyTorch eager: missing: No module named 'torch'" "$folder/table.md" || fail "torch is not named"
   expect 0 'Left out, the time being over: net at batch 1' "${gpu[@]}" --device cpu --seconds 0 "$folder/net.onnx"
@@ -105,8 +105,9 @@ _, reported = onnx_torch.load(f"{folder}/formats")
 inputs = {one["name"]: numpy.random.default_rng(1).standard_normal(one["shape"]).astype("f4") for one in reported["inputs"]}
 found = {}
 for numerics in ("strict", "bf16"):
-    run, outputs = gpu_peers.open_torch(False, "cpu", numerics, 1, f"{folder}/formats", inputs)
-    run()
+    enqueue, wait, outputs, _ = gpu_peers.open_torch("eager", "cpu", numerics, 1, f"{folder}/formats", inputs)
+    enqueue()
+    wait()
     found[numerics] = outputs()[0]
 difference = abs(found["strict"] - found["bf16"]).max() / abs(found["strict"]).max()
 print(f"bf16 differs by {difference:.0e}: {'rounded' if 1e-5 < difference < 1e-1 else 'wrong'}")
