@@ -203,8 +203,8 @@ def layer_normalization(node):
         node.refuse("an axis other than the last")
     if node.attribute("stash_type", 1) != 1:
         node.refuse("stash_type")
-    centred = wide(x) - jnp.mean(wide(x), -1, keepdims=True)
-    y = centred * lax.rsqrt(jnp.mean(centred * centred, -1, keepdims=True) + node.attribute("epsilon", 1e-5)) * node.value(1)
+    centerd = wide(x) - jnp.mean(wide(x), -1, keepdims=True)
+    y = centerd * lax.rsqrt(jnp.mean(centerd * centerd, -1, keepdims=True) + node.attribute("epsilon", 1e-5)) * node.value(1)
     return (y + node.value(2) if node.has(2) else y).astype(x.dtype)
 
 

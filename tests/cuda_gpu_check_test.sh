@@ -43,7 +43,7 @@ expect 2 'is no rehearsal' "${rehearse[@]}" --output "$folder/results.md"
 printf '#!/bin/bash\necho ERROR SUMMARY: 0 errors\n' >"$folder/tools/compute-sanitizer"
 expect 1 'WRONG: sanitizer: memcheck of tiled: no case was run' "${rehearse[@]}" --output "$folder/rehearsal.md"
 
-# What a run has found travels as one file without plans, and is taken up.
+# A run takes up the state of another one, which is a file without plans.
 expect 0 'Nothing was found wrong' "${check[@]}" --parts models --keep "$folder/first" --output "$folder/state"
 [ "$(ls "$folder/state")" = "$(cd "$folder/state" && ls gpu-*.md state.tar.gz)" ] || fail "another file than results and state"
 tar tzf "$folder/state/state.tar.gz" | grep -q '\.plan$' && fail "the state has a plan"

@@ -43,8 +43,8 @@ absl::StatusOr<std::string> RunOn(const Backend& backend, const DeviceCase& one,
   return WrongNumber(*executable, one);
 }
 
-/// What RunOn says of `chosen`; where numbers are wrong, also which node's algorithm makes them so
-/// without the others, and its step.
+/// The answer of RunOn for `chosen`; where numbers are wrong, also which node's algorithm makes
+/// them so without the others, and its step.
 absl::StatusOr<std::string> RunChosen(const Backend& backend, const DeviceCase& one,
                                       Numerics numerics,
                                       const std::map<int32_t, std::string>& chosen) {
