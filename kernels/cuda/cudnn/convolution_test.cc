@@ -114,12 +114,16 @@ TEST(CudnnConvolution, StrictNumbersComeFromOtherEngines) {
 }
 
 TEST(CudnnConvolution, EnginesThatAreKnownToBeWrongAreNotTaken) {
-  CudnnConvolution convolution{.transposed = true, .pads_begin = {0, 2}, .pads_end = {0, 0}};
+  CudnnConvolution convolution;
+  convolution.transposed = true;
+  convolution.pads_begin = {0, 2};
+  convolution.pads_end = {0, 0};
   EXPECT_TRUE(KnownWrong(convolution, 50));
   EXPECT_FALSE(KnownWrong(convolution, 49));
   convolution.pads_end = {0, 2};
   EXPECT_FALSE(KnownWrong(convolution, 50)) << "even pads";
-  convolution = {.pads_begin = {0, 2}, .pads_end = {0, 0}};
+  convolution.transposed = false;
+  convolution.pads_end = {0, 0};
   EXPECT_FALSE(KnownWrong(convolution, 50)) << "not transposed: engines have other numbers";
 }
 
