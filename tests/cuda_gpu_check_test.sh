@@ -16,7 +16,7 @@ mkdir "$folder/models"
 check=("${MENDEL_PYTHON:-/usr/bin/python3}" scripts/gpu-check --no-build --build "$build" --models "$folder/models" --seconds 30 --grace 600 --keep "$folder/kept")
 
 for part in correctness models; do  # the second one is added to what the first one wrote
-  expect 0 'Nothing was found wrong' "${check[@]}" --seconds 60 --parts $part --output "$folder/results.md"
+  expect 0 'Nothing was found wrong' "${check[@]}" --seconds 42 --parts $part --output "$folder/results.md"
 done
 results=$(cat "$folder/results.md")
 reported() { grep -Eq "$1" <<<"$results" || fail "the results do not report /$1/: $results"; }
@@ -35,7 +35,7 @@ expect 0 '^Skipped: sanitizer\.$' "${check[@]}" --seconds 30 --parts sanitizer -
 mkdir "$folder/tools"
 printf '#!/bin/bash\nwhile [[ $1 == --* ]]; do shift 2; done\nexec "$@"\n' >"$folder/tools/compute-sanitizer"
 chmod +x "$folder/tools/compute-sanitizer"
-rehearse=(env -u LD_LIBRARY_PATH -u MENDEL_CUDA_PATH PATH="$folder/tools:$PATH" "${check[@]}" --seconds 12 --rehearse --parts sanitizer)
+rehearse=(env -u LD_LIBRARY_PATH -u MENDEL_CUDA_PATH PATH="$folder/tools:$PATH" "${check[@]}" --seconds 24 --rehearse --parts sanitizer)
 expect 0 'Nothing was found wrong' "${rehearse[@]}" --output "$folder/rehearsal.md"
 [ "$(grep -cE '^(memcheck|racecheck), (libraries|tiled|tensor_cores|corrections|operators):$' "$folder/rehearsal.md")" = 6 ] || fail "not all checks ran"
 grep -q '^Rehearsal on fake libraries: no GPU was there' "$folder/rehearsal.md" || fail "a rehearsal does not say so"

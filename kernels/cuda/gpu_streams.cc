@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -90,7 +91,7 @@ absl::StatusOr<std::string> WrongTimes(const Backend& backend) {
     MENDEL_ASSIGN_OR_RETURN(const double seconds, executable->TimeRun(inputs, outputs, evict));
     std::printf("%s run of %zu launches: %.1f us\n", cold ? "cold" : "warm",
                 executable->steps().size(), seconds * 1e6);
-    if (!(seconds > 0 && seconds < 1)) return Cat(seconds, " seconds");
+    if (!(seconds > 0 && std::isfinite(seconds))) return Cat(seconds, " seconds");
     const std::string wrong = Difference(expected[0], Tensor(y.type(), bytes), 1e-5);
     if (!wrong.empty()) return Cat(cold ? "cold: " : "warm: ", wrong);
   }
