@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "client/large_sizes.h"
 #include "client/partial_tables.h"
 
 namespace mendel {
@@ -18,6 +19,8 @@ constexpr size_t kFixedTrials = 4;
 constexpr int64_t kOtherSize = 3;
 /// Turning sizes of several dimensions are compared together up to here.
 constexpr int64_t kLargestJoint = 1024;
+/// Sizes of a dimension that are only looked at.
+constexpr int kMostLooks = 2;
 /// Sizes compared do not stand for all where this size, or a smaller one, is not supported.
 constexpr int64_t kLeastToRefuse = 4096;
 
@@ -49,6 +52,9 @@ class Comparison {
       if (IsEquivalent(verdict_)) MENDEL_RETURN_IF_ERROR(TryTurningSizes(dimension));
     }
     if (IsEquivalent(verdict_)) MENDEL_RETURN_IF_ERROR(TryJointSizes());
+    for (const std::string& dimension : open_) {
+      if (IsEquivalent(verdict_)) MENDEL_RETURN_IF_ERROR(LookAtLargeSizes(dimension));
+    }
     if (IsEquivalent(verdict_) && !refused_.empty()) Doubt(refused_);
     if (IsEquivalent(verdict_) && !SameTables(tables_a_.Unread(), tables_b_.Unread())) {
       Doubt("sizes index stored tables that differ, and no compared size reads all of their rows");
@@ -61,6 +67,12 @@ class Comparison {
   Sizes AllOpen(int64_t size) const {
     Sizes sizes;
     for (const std::string& dimension : open_) sizes[dimension] = size;
+    return sizes;
+  }
+
+  Sizes SizesWith(const std::string& dimension, int64_t size) const {
+    Sizes sizes = AllOpen(kOtherSize);
+    sizes[dimension] = size;
     return sizes;
   }
 
@@ -111,11 +123,7 @@ class Comparison {
 
   /// The sizes at which one of the programs changes.
   absl::Status TryTurningSizes(const std::string& dimension) {
-    const auto at = [&](int64_t size) {
-      Sizes sizes = AllOpen(kOtherSize);
-      sizes[dimension] = size;
-      return sizes;
-    };
+    const auto at = [&](int64_t size) { return SizesWith(dimension, size); };
     const TurningSearch found = TurningSizes([&](int64_t size) -> absl::StatusOr<PairRelations> {
       if (search_->Passed()) return absl::DeadlineExceededError("out of time");
       absl::StatusOr<PairRelations> relations = by_.relations(at(size));
@@ -157,6 +165,28 @@ class Comparison {
     Sizes sizes = AllOpen(kOtherSize);
     for (const auto& [dimension, size] : joint_) sizes[dimension] = size;
     return Try(sizes);
+  }
+
+  /// Evaluates both programs at the largest sizes that cost little.
+  absl::Status LookAtLargeSizes(const std::string& dimension) {
+    int looks = 0;
+    for (const int64_t size : kLargeSizes) {
+      if (looks == kMostLooks) break;
+      const Sizes sizes = SizesWith(dimension, size);
+      if (const auto& relations = RelationsAt(sizes);
+          !relations.ok() || !relations->valid_a || !relations->valid_b)
+        continue;
+      const absl::StatusOr<Pair> pair = by_.load(sizes);
+      if (!pair.ok() || !IsCheapToEvaluate(*pair)) continue;
+      ++looks;
+      const bool folded = VerdictWord(verdict_) != "equivalent";
+      MENDEL_ASSIGN_OR_RETURN(const bool differ, by_.differ_at_once(*pair, folded));
+      if (!differ) continue;
+      MENDEL_RETURN_IF_ERROR(Try(sizes));
+      if (IsEquivalent(verdict_)) Doubt(Cat("numbers differ at the sizes ", SizesText(sizes)));
+      break;
+    }
+    return absl::OkStatus();
   }
 
   /// Sizes that both programs may have and that this importer refuses are not compared.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "client/compare_at_sizes.h"
+#include "client/large_sizes.h"
 #include "graph/emitter.h"
 
 namespace mendel {
@@ -67,9 +68,14 @@ Pair OnePair() {
   return {graph, graph, {}, {"N"}};
 }
 
+using DifferAtOnceFunction = std::function<absl::StatusOr<bool>(const Pair&, bool folded)>;
+
+absl::StatusOr<bool> NeverDiffer(const Pair&, bool) { return false; }
+
 /// The verdict on equal programs whose relations come from `relations`.
 PairVerdict VerdictBy(
-    const std::function<absl::StatusOr<PairRelations>(const Sizes& sizes)>& relations) {
+    const std::function<absl::StatusOr<PairRelations>(const Sizes& sizes)>& relations,
+    const DifferAtOnceFunction& differ_at_once = &NeverDiffer) {
   PairVerdict verdict;
   verdict.report.verdict = Verdict::kEquivalent;
   Pair pair = OnePair();
@@ -79,7 +85,7 @@ PairVerdict VerdictBy(
                                 equal.report.verdict = Verdict::kEquivalent;
                                 return equal;
                               },
-                              relations, [] { return Deadline::Never(); }};
+                              relations, differ_at_once, [] { return Deadline::Never(); }};
   const absl::Status status = CompareAtSizes(by, pair, verdict);
   EXPECT_TRUE(status.ok()) << status;
   return verdict;
@@ -131,6 +137,56 @@ TEST(CompareAtSizes, DoubtsTablesThatDifferInRowsWhichNoSizeReads) {
     });
     EXPECT_EQ(IsEquivalent(verdict), same) << verdict.report.reason;
   }
+}
+
+TEST(CompareAtSizes, LooksAtTwoLargeSizesOfADimension) {
+  std::vector<bool> folded_looks;
+  const PairVerdict verdict =
+      VerdictBy([](const Sizes&) -> absl::StatusOr<PairRelations> { return PairRelations{}; },
+                [&](const Pair&, bool folded) -> absl::StatusOr<bool> {
+                  folded_looks.push_back(folded);
+                  return false;
+                });
+  EXPECT_TRUE(IsEquivalent(verdict));
+  EXPECT_EQ(folded_looks, (std::vector<bool>{false, false}));
+}
+
+TEST(CompareAtSizes, DoubtsNumbersThatDifferAtALargeSize) {
+  const PairVerdict verdict =
+      VerdictBy([](const Sizes&) -> absl::StatusOr<PairRelations> { return PairRelations{}; },
+                [](const Pair&, bool) -> absl::StatusOr<bool> { return true; });
+  EXPECT_EQ(verdict.report.verdict, Verdict::kUnproven);
+  EXPECT_EQ(verdict.report.reason, "numbers differ at the sizes N = 65521");
+}
+
+/// y = x + relu(n - 900) for x[n], or x alone.
+Graph Kinked(int64_t n, bool kinked) {
+  Emitter e("kinked");
+  const ValueId x = e.Input("x", {DType::kF32, {n}});
+  const ValueId past = e.Constant(Tensor::Scalar(DType::kF32, static_cast<double>(n - 900)));
+  e.Output("y", e.Add(x, e.Op(kinked ? "Relu" : "Sub",
+                              kinked ? std::vector{past} : std::vector{past, past})));
+  return *e.Finish();
+}
+
+TEST(LargeSizes, OneEvaluationShowsAKink) {
+  for (const int64_t n : {800, 1021}) {
+    const Pair pair = {Kinked(n, true), Kinked(n, false), {}, {}};
+    ASSERT_TRUE(IsCheapToEvaluate(pair));
+    for (const WeightMode weights : {WeightMode::kExact, WeightMode::kSymbolic}) {
+      const auto differ = DifferAtOnce(pair, false, weights, 1, Deadline::Never());
+      ASSERT_TRUE(differ.ok()) << differ.status();
+      EXPECT_EQ(*differ, n > 900);
+    }
+  }
+}
+
+TEST(LargeSizes, LargeProgramsAreNotEvaluated) {
+  Emitter e("large");
+  const ValueId x = e.Input("x", {DType::kF32, {1 << 14, 1 << 10}});
+  e.Output("y", e.Op("Relu", {e.Op("Neg", {x})}));
+  const Graph graph = *e.Finish();
+  EXPECT_FALSE(IsCheapToEvaluate({graph, graph, {}, {}}));
 }
 
 TEST(CompareAtSizes, DoubtsAProgramThatEndsAlone) {

@@ -14,6 +14,7 @@
 #include "client/compare_at_sizes.h"
 #include "client/format.h"
 #include "client/html/pages.h"
+#include "client/large_sizes.h"
 #include "client/limits.h"
 #include "client/load_pair.h"
 #include "client/verdict.h"
@@ -153,6 +154,10 @@ absl::Status CompareSymbolic(const PairOptions& options, const Deadline& deadlin
                                 if (deadline.Passed())
                                   return absl::DeadlineExceededError("out of time");
                                 return RelationsOfPair(sized(sizes));
+                              },
+                              [&](const Pair& loaded, bool folded) {
+                                return DifferAtOnce(loaded, folded, options.weights, options.seed,
+                                                    deadline);
                               },
                               search};
   return CompareAtSizes(by, pair, verdict);

@@ -123,6 +123,40 @@ void AddCast(const std::string& key, const Tensor& tensor, DType to, SizeRelatio
   if (IsIntegral(to) && IsFloat(tensor.dtype())) AddTruncated(key, tensor, relations);
 }
 
+/// A function of one operand is in another piece where its result becomes 0, 1, -1, the operand or
+/// its opposite: behind a kink, or where a float holds no difference.
+uint8_t PieceOf(double operand, double result) {
+  if (result == 0) return 1;
+  if (result == operand) return 2;
+  if (result == -operand) return 4;
+  return std::abs(result) == 1 ? 8 : 16;
+}
+
+void AddPieces(const std::string& key, const Tensor& operand, const Tensor& result,
+               SizeRelations& relations) {
+  if (!IsFloat(result.dtype())) return;
+  uint8_t all = 0;
+  for (int64_t i = 0; i < result.size(); ++i) {
+    const uint8_t piece = PieceOf(operand.DoubleAt(i), result.DoubleAt(i));
+    if (result.size() <= kMostPlaces)
+      relations[Cat(key, " of ", result.size(), " at ", i)] |= piece;
+    all |= piece;
+  }
+  if (result.size() > kMostPlaces) relations[key] |= all;
+}
+
+/// A sum of floats that equals one of its terms.
+void AddAbsorbed(const std::string& key, DType dtype, const Tensor& a, const Tensor& b, double sign,
+                 SizeRelations& relations) {
+  if (!IsFloat(dtype) || a.size() == 0 || b.size() == 0) return;
+  uint8_t& relation = relations[key];
+  for (int64_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    const double x = a.DoubleAt(Place(a, i)), y = sign * b.DoubleAt(Place(b, i));
+    const double sum = RoundTo(dtype, x + y);
+    relation |= sum == x ? 1 : sum == y ? 2 : 4;
+  }
+}
+
 /// Indices against the ends of a table, against the places of a short one, and against those of
 /// the largest and smallest numbers of a known one.
 void AddIndices(const std::string& key, int64_t extent, const Tensor* table, const Tensor& indices,
@@ -240,6 +274,18 @@ void AddShapes(const GraphBuilder& builder, const std::string& key, const Node& 
   }
 }
 
+using Constants = std::function<const Tensor*(ValueId)>;
+
+void AddOnlyOperand(const GraphBuilder& builder, int32_t id, const std::string& key,
+                    const Constants& constant, SizeRelations& relations) {
+  const ValueId input = builder.node(id).inputs[0];
+  if (!IsSmall(builder.type(input)) || builder.type(input) != builder.type({id, 0})) return;
+  const Tensor* operand = constant(input);
+  if (operand == nullptr) return;
+  const Tensor* result = constant({id, 0});
+  if (result != nullptr) AddPieces(Cat(key, " piece"), *operand, *result, relations);
+}
+
 }  // namespace
 
 void AddSizeRelation(const std::string& key, int64_t a, int64_t b, SizeRelations& relations) {
@@ -259,6 +305,8 @@ void AddSizeRelations(const GraphBuilder& builder, int32_t id, const std::string
   const bool extreme = op == "ReduceMax" || op == "ReduceMin" || op == "ArgMax" || op == "ArgMin";
   const bool truncates = op == "Floor" || op == "Ceil" || op == "Round";
   if (op == "Loop") AddSteps(key, node, relations);
+  if (node.inputs.size() == 1 && op != "Cast")
+    AddOnlyOperand(builder, id, key, constant, relations);
   if (!compares && !wraps && !extreme && !truncates && op != "Cast" && op != "Gather" &&
       op != "Clip")
     return;
@@ -270,6 +318,10 @@ void AddSizeRelations(const GraphBuilder& builder, int32_t id, const std::string
   if (wraps) {
     AddWrapping(Cat(key, " range"), op, node.outputs[0].dtype, *operands[0], *operands[1],
                 relations);
+  }
+  if (op == "Add" || op == "Sub") {
+    AddAbsorbed(Cat(key, " absorbed"), node.outputs[0].dtype, *operands[0], *operands[1],
+                op == "Sub" ? -1 : 1, relations);
   }
   if (compares) {
     AddOperands(key, *operands[0], *operands[1], op == "Add" ? -1 : 1, relations);
@@ -291,41 +343,6 @@ void AddSizeRelations(const GraphBuilder& builder, int32_t id, const std::string
     const int64_t position = PositionOfExtreme(*operands[0], largest);
     for (int64_t i = 0; i < std::min(operands[0]->size(), kMostPlaces); ++i)
       AddSizeRelation(Cat(key, " of ", operands[0]->size(), " at ", i), i, position, relations);
-  }
-}
-
-void AddTableReads(const GraphBuilder& builder, int32_t id, const std::string& name,
-                   const std::function<const Tensor*(ValueId)>& constant, TableReads& reads) {
-  const Node& node = builder.node(id);
-  const bool gathers = node.op->name == "Gather";
-  if ((!gathers && node.op->name != "Slice") || !IsConstant(builder.node(node.inputs[0].node)))
-    return;
-  const Tensor& table = ConstantValue(builder.node(node.inputs[0].node));
-  const Shape& shape = table.shape();
-  const auto rows_of = [&](int64_t axis) -> std::vector<bool>& {
-    TableRead& read = reads[Cat(name, " rows of axis ", axis)];
-    read.table = table;
-    read.rows.resize(static_cast<size_t>(shape[static_cast<size_t>(axis)]), false);
-    return read.rows;
-  };
-  if (gathers) {
-    const int64_t axis = node.attrs.Int("axis");
-    const Tensor* indices =
-        IsSmall(builder.type(node.inputs[1])) ? constant(node.inputs[1]) : nullptr;
-    if (indices == nullptr) return;
-    std::vector<bool>& rows = rows_of(axis);
-    const int64_t extent = shape[static_cast<size_t>(axis)];
-    for (int64_t i = 0; i < indices->size(); ++i) {
-      const int64_t index = indices->IntAt(i), row = index < 0 ? index + extent : index;
-      if (row >= 0 && row < extent) rows[static_cast<size_t>(row)] = true;
-    }
-    return;
-  }
-  const Ints starts = node.attrs.IntList("starts"), steps = node.attrs.IntList("steps");
-  const Shape& cut = node.outputs[0].shape;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    std::vector<bool>& rows = rows_of(static_cast<int64_t>(d));
-    for (int64_t i = 0; i < cut[d]; ++i) rows[static_cast<size_t>(starts[d] + i * steps[d])] = true;
   }
 }
 

@@ -139,6 +139,59 @@ TEST(SizeRelations, TruncatedNumbers) {
   }
 }
 
+/// y = x plus a number that `nodes` compute of the float size "float n".
+void Plus(ModelBuilder& model, const std::string& number) {
+  model.Node("Add", {"x", number}, {"y"});
+}
+
+void FloatSize(ModelBuilder& model) {
+  TakeSize(model);
+  ModelBuilder::Set(model.Node("Cast", {"n0"}, {"float n"}), "to", int64_t{1});
+}
+
+TEST(SizeRelations, PiecesOfFunctions) {
+  ExpectTurn(
+      [](ModelBuilder& model) {
+        FloatSize(model);
+        ModelBuilder::Set(model.Node("ThresholdedRelu", {"float n"}, {"number"}), "alpha", 20.0f);
+        Plus(model, "number");
+      },
+      20);
+  ExpectTurn(
+      [](ModelBuilder& model) {
+        FloatSize(model);
+        ModelBuilder::Set(model.Node("HardSigmoid", {"float n"}, {"number"}), "alpha", 0.025f);
+        Plus(model, "number");
+      },
+      19);
+  ExpectTurn(
+      [](ModelBuilder& model) {
+        FloatSize(model);
+        model.Ints("axis", {0});
+        model.Node("Unsqueeze", {"float n", "axis"}, {"size"});
+        model.Initializer("limit",
+                          Tensor::FromDoubles({DType::kF32, {1}}, std::vector<double>{20}));
+        ModelBuilder::Set(model.Node("Concat", {"limit", "size"}, {"both"}), "axis", int64_t{0});
+        model.Node("Hardmax", {"both"}, {"places"});
+        model.Node("Gather", {"places", "axis"}, {"number"});
+        Plus(model, "number");
+      },
+      20);
+}
+
+TEST(SizeRelations, SumsThatAreOneOfTheirTerms) {
+  ExpectTurn(
+      [](ModelBuilder& model) {
+        FloatSize(model);
+        model.Initializer("one", Tensor::Scalar(DType::kF32, 1));
+        model.Initializer("little", Tensor::Scalar(DType::kF32, 3e-9));
+        model.Node("Mul", {"float n", "little"}, {"share"});
+        model.Node("Add", {"share", "one"}, {"number"});
+        Plus(model, "number");
+      },
+      19);  // 20 x 3e-9 is more than half a unit of f32's 1
+}
+
 TEST(SizeRelations, PlacesOfATable) {
   ExpectTurn(
       [](ModelBuilder& model) {

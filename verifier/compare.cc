@@ -8,9 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "graph/loop.h"
 #include "graph/restrict.h"
-#include "graph/rewrite.h"
 #include "verifier/axioms/axioms.h"
 #include "verifier/axioms/canonical_pair.h"
 #include "verifier/certify/axiom_domain.h"
@@ -43,10 +41,6 @@ constexpr double kFirstWitnessShare = 0.6;
 constexpr double kOnlyWitnessShare = 0.85;
 /// Weights that are farther apart are not one weight folded in two ways.
 constexpr double kMostUlpsOfFolding = 1e4;
-/// Behind at least kCostlyFlops of work, an output of up to kFewElements costs little more than one
-/// element.
-constexpr int64_t kFewElements = 4096;
-constexpr double kCostlyFlops = 1e9;
 /// Boxes for which a witness is sought.
 constexpr size_t kMaxWitnessedBoxes = 64;
 constexpr std::string_view kOutOfTime = "out of time";
@@ -197,24 +191,12 @@ class Comparison {
   absl::Status SeekFirstWitness() {
     MENDEL_ASSIGN_OR_RETURN(const Graph b, WithWitnessedWeights());
     MENDEL_ASSIGN_OR_RETURN(look_, LookForDifference(a_, b, options_.verifier.seed));
-    if (!look_.suspect.has_value()) return absl::OkStatus();
     WitnessOptions witness = options_.witness;
     witness.seed = options_.verifier.seed;
-    witness.max_candidates = 1;
     witness.deadline =
         look_.far_apart ? Within(options_.verifier.deadline, kWitnessSecondsFar, kOnlyWitnessShare)
                         : Within(options_.verifier.deadline, kWitnessSeconds, kFirstWitnessShare);
-    WitnessQuery query = *look_.suspect;
-    // One evaluation shows for all elements how well they show the difference, and those of a
-    // loop's first steps cost least.
-    const Shape& shape = report_.outputs[static_cast<size_t>(query.output)].shape;
-    const bool few = NumElements(shape) <= kFewElements && TotalFlops(a_) > kCostlyFlops;
-    if (few || HasLoop(a_)) query.box = Box::Whole(shape);
-    auto answers = FindWitnesses(a_, b, {&query, 1}, witness);
-    if (absl::IsUnimplemented(answers.status()) || absl::IsDeadlineExceeded(answers.status()))
-      return absl::OkStatus();
-    MENDEL_RETURN_IF_ERROR(answers.status());
-    first_witness_ = std::move(answers->front().witness);
+    MENDEL_ASSIGN_OR_RETURN(first_witness_, WitnessOfLook(a_, b, look_, witness));
     return absl::OkStatus();
   }
 

@@ -110,3 +110,73 @@ def turning_sizes(rng):
         model.output(make(model, x, k), "f32")
     feeds = [{"x": floats(rng, [n])} for n in (k + 1, 2)]
     return Pair(a.build(), b.build(), equal, feeds, what, tolerance=1e-4 if not equal else 1e-2)
+
+
+def _size(m, x):
+    return _float(m, _shape(m, x))
+
+
+def _ones(m, x):
+    return m.op("Expand", m.constant(1), _shape(m, x))
+
+
+def _counts(m, x):
+    return m.op("CumSum", _ones(m, x), m.constant(0, "i64"))
+
+
+def _plus_beyond(m, x, number, k):
+    """x + relu(number - k)"""
+    return m.op("Add", x, m.op("Relu", m.op("Sub", number, m.constant(k))))
+
+
+def _hard(m, x, k):
+    pair = m.op("Concat", m.constant([k + 0.5]), _size(m, x), axis=0)
+    return m.op("Add", x, m.op("Gather", m.op("Hardmax", pair, axis=0), m.constant([1], "i64")))
+
+
+def _scaled(m, x, share):
+    return m.op("Mul", x, m.op("Add", m.constant(1), m.op("Mul", _size(m, x), m.constant(share))))
+
+
+# Programs of x[N] and of a number k that are x for N up to k only: a number computed of N passes a kink there.
+_KINKS = {
+    "relu of N": lambda m, x, k: _plus_beyond(m, x, _size(m, x), k),
+    "relu of a count": lambda m, x, k: _plus_beyond(m, x, m.op("ReduceSum", _ones(m, x), keepdims=1), k),
+    "relu of counts": lambda m, x, k: _plus_beyond(m, x, _counts(m, x), k),
+    "relu of rows": lambda m, x, k: _plus_beyond(m, x, _float(m, _rows(m, x)), k - 1),
+    "relu of sqrt": lambda m, x, k: _plus_beyond(m, x, m.op("Mul", m.op("Sqrt", _size(m, x)), m.op("Sqrt", _size(m, x))), k + 0.5),
+    "thresholded": lambda m, x, k: m.op("Add", x, m.op("ThresholdedRelu", _size(m, x), alpha=float(k))),
+    "thresholded counts": lambda m, x, k: m.op("Add", x, m.op("ThresholdedRelu", _counts(m, x), alpha=float(k))),
+    "hardsigmoid": lambda m, x, k: m.op("Add", x, m.op("HardSigmoid", m.op("Sub", _size(m, x), m.constant(k)), alpha=0.25, beta=0.0)),
+    "hardmax": _hard,
+    "counts > k": lambda m, x, k: _chosen(m, m.op("Neg", x), m.op("Greater", _counts(m, x), m.constant(k))),
+    "rows > k": lambda m, x, k: _chosen(m, m.op("Neg", x), m.op("Greater", _float(m, _rows(m, x)), m.constant(k - 0.5))),
+    "sign": lambda m, x, k: m.op("Mul", x, m.op("Sign", m.op("Sub", m.constant(k + 0.5), _size(m, x)))),
+    "clip": lambda m, x, k: m.op("Add", x, m.op("Sub", m.op("Clip", _size(m, x), m.constant(float(k))), m.constant(k))),
+}
+# The same, whatever N is.
+_NO_KINKS = {
+    "relu of N + k": lambda m, x, k: m.op("Sub", m.op("Sub", _plus_beyond(m, x, _size(m, x), -k), m.constant(k)), _size(m, x)),
+    "relu of -N": lambda m, x, k: _plus_beyond(m, x, m.op("Neg", _size(m, x)), k),
+    "twice negated": lambda m, x, k: m.op("Neg", m.op("Neg", x)),
+    "counts > -k": lambda m, x, k: _chosen(m, x, m.op("Greater", _counts(m, x), m.constant(-k))),
+}
+
+
+@attack
+def kinks_of_sizes(rng):
+    """A number computed of a size passes a kink, or what a float distinguishes, at a larger size only."""
+    equal = rng.random() < 0.3
+    what = rng.choice(sorted(_NO_KINKS if equal else [*_KINKS, "share"]))
+    k = rng.choice([70, 900, rng.randrange(200, 2000), rng.randrange(2000, 16000), rng.randrange(16000, 60000)])
+    sizes = (k + 40, 2)
+    f = (_NO_KINKS if equal else _KINKS).get(what)
+    if what == "share":
+        share = 2.0**-25 / k
+        f, sizes = (lambda m, x, k: _scaled(m, x, share)), (min(64 * k, 65000), 2)
+    a, b = Model(), Model()
+    for model, make in ((a, f), (b, lambda m, x, k: m.op("Identity", x))):
+        x = model.input("x", "f32", ["N"])
+        model.output(make(model, x, k), "f32")
+    feeds = [{"x": floats(rng, [n])} for n in sizes]
+    return Pair(a.build(), b.build(), equal, feeds, what, tolerance=1e-2 if equal else 1e-7 if what == "share" else 1e-4)

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "graph/evaluate.h"
+#include "graph/loop.h"
 #include "graph/rewrite.h"
 #include "verifier/witness/float_noise.h"
 #include "verifier/witness/witness_inputs.h"
@@ -25,6 +26,10 @@ constexpr double kFarByWeights = 1e-10;
 /// A difference beyond rounded literals is so many times the noise of float evaluation.
 constexpr double kFarByNoise = 16;
 constexpr double kMaxFlops = 1e12;
+/// Behind at least kCostlyFlops of work, an output of up to kFewElements costs little more than one
+/// element.
+constexpr int64_t kFewElements = 4096;
+constexpr double kCostlyFlops = 1e9;
 
 /// Same operators on the same operands in the same order.
 bool AreAlike(const Graph& f, const Graph& g) {
@@ -136,6 +141,24 @@ absl::StatusOr<FirstLook> LookForDifference(const Graph& f, const Graph& g, uint
     MENDEL_RETURN_IF_ERROR(ForgiveRounding(joint, inputs, values, seed, look));
   if (!look.suspect.has_value()) look.suspect = std::move(undefined);
   return look;
+}
+
+absl::StatusOr<std::optional<Witness>> WitnessOfLook(const Graph& f, const Graph& g,
+                                                     const FirstLook& look,
+                                                     WitnessOptions options) {
+  if (!look.suspect.has_value()) return std::nullopt;
+  options.max_candidates = 1;
+  WitnessQuery query = *look.suspect;
+  // One evaluation shows for all elements how well they show the difference, and those of a
+  // loop's first steps cost least.
+  const Shape& shape = f.type(f.outputs()[static_cast<size_t>(query.output)].value).shape;
+  const bool few = NumElements(shape) <= kFewElements && TotalFlops(f) > kCostlyFlops;
+  if (few || HasLoop(f)) query.box = Box::Whole(shape);
+  auto answers = FindWitnesses(f, g, {&query, 1}, options);
+  if (absl::IsUnimplemented(answers.status()) || absl::IsDeadlineExceeded(answers.status()))
+    return std::nullopt;
+  MENDEL_RETURN_IF_ERROR(answers.status());
+  return std::move(answers->front().witness);
 }
 
 }  // namespace mendel

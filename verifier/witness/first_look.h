@@ -38,6 +38,11 @@ bool OnlyWeightsDiffer(const Graph& f, const Graph& g);
 /// alike: there any difference counts.
 absl::StatusOr<FirstLook> LookForDifference(const Graph& f, const Graph& g, uint64_t seed);
 
+/// A witness among the inputs that were looked at, for the suspected element or, where that costs
+/// no more, for any one. Nothing where `look` suspects none.
+absl::StatusOr<std::optional<Witness>> WitnessOfLook(const Graph& f, const Graph& g,
+                                                     const FirstLook& look, WitnessOptions options);
+
 }  // namespace mendel
 
 #endif  // MENDEL_VERIFIER_WITNESS_FIRST_LOOK_H_
