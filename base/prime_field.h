@@ -1,7 +1,7 @@
 // Arithmetic in GF(p) for the verifier. prime_field.cc is the only file of the project that
 // includes NTL.
 //
-// Certifying primes are random in [2^59, 2^60) (docs/verification.md); any prime below 2^60 works,
+// Certifying primes are random in [2^59, 2^60) (docs/verifier.md); any prime below 2^60 works,
 // so that tests can measure false-accept rates with tiny ones. Elements are plain residues in [0,
 // p).
 #ifndef MENDEL_BASE_PRIME_FIELD_H_

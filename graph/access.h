@@ -1,5 +1,5 @@
 // Access patterns state which input elements an output element reads: the input of the region
-// analyzer (docs/verification.md, "Regions").
+// analyzer (docs/verifier.md, "Regions").
 #ifndef MENDEL_GRAPH_ACCESS_H_
 #define MENDEL_GRAPH_ACCESS_H_
 

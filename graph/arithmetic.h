@@ -3,9 +3,8 @@
 //
 // An operator's meaning is written once, as a template over the scalar S, using + - * and the
 // members of Arithmetic<S> below for everything else. What is not polynomial goes through Call: a
-// double evaluates the function, GF(p) queries a keyed random oracle (docs/verification.md,
-// "How it is decided"), a bound becomes a fresh symbol, and a ball encloses
-// the function's values.
+// double evaluates the function, GF(p) queries a keyed random oracle (docs/verifier.md,
+// "Evaluation"), a bound becomes a fresh symbol, and a ball encloses the function's values.
 #ifndef MENDEL_GRAPH_ARITHMETIC_H_
 #define MENDEL_GRAPH_ARITHMETIC_H_
 

@@ -1,4 +1,4 @@
-// Degree and coefficient bounds of the rational functions that values are (docs/verification.md,
+// Degree and coefficient bounds of the rational functions that values are (docs/verifier.md,
 // "The bound").
 #ifndef MENDEL_GRAPH_BOUND_H_
 #define MENDEL_GRAPH_BOUND_H_

@@ -1,5 +1,5 @@
 // The structure of operators that an AccessPattern cannot state, for the region analyzer
-// (docs/verification.md, "Regions").
+// (docs/verifier.md, "Regions").
 //
 // An operator's file registers one of two descriptions beside its definition. `taps`: every output
 // dimension is interpolated, repeated or reordered on its own (Resize, Pad, Tile, Gather). `lower`:

@@ -1,5 +1,5 @@
 // Bounds of a certificate: degrees, coefficient norms and oracle operands of the values of one
-// segment (docs/verification.md, "The bound").
+// segment (docs/verifier.md, "The bound").
 #ifndef MENDEL_VERIFIER_BOUNDS_H_
 #define MENDEL_VERIFIER_BOUNDS_H_
 

@@ -1,4 +1,4 @@
-// Evaluation of graphs in GF(p) for one random test (docs/verification.md, "How it is decided").
+// Evaluation of graphs in GF(p) for one random test (docs/verifier.md, "Evaluation").
 //
 // Inputs and symbolic weights are uniformly random elements that follow from the draw's key and
 // their name or position; literals are the dyadic rationals that they are (non-finite ones a keyed

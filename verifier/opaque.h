@@ -1,5 +1,5 @@
 // Oracles of operators whose arithmetic the field cannot follow: run-time integers, sorting,
-// indices that are data (docs/verification.md, "How it is decided").
+// indices that are data (docs/verifier.md, "Evaluation").
 #ifndef MENDEL_VERIFIER_OPAQUE_H_
 #define MENDEL_VERIFIER_OPAQUE_H_
 

@@ -2,9 +2,10 @@
 // never trusts a rule.
 //
 // Equality is equality of formal expressions over all inputs and all symbolic weights, decided by
-// random evaluation in GF(p) (docs/verification.md). Three tiers: Screen (every candidate, cheap,
-// may only reject), Localize (wrong boxes, exact to the element), Certify (a delivered plan, every
-// output element, bound stated). All functions are pure and thread-safe.
+// random evaluation in GF(p) (docs/verifier.md; docs/verification.md is the contract). Three tiers:
+// Screen (every candidate, cheap, may only reject), Localize (wrong boxes, exact to the element),
+// Certify (a delivered plan, every output element, bound stated). All functions are pure and
+// thread-safe.
 #ifndef MENDEL_VERIFIER_VERIFIER_H_
 #define MENDEL_VERIFIER_VERIFIER_H_
 

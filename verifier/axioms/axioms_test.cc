@@ -162,7 +162,7 @@ TEST(AxiomList, EveryAxiomHasATestAndAProof) {
 }
 
 TEST(AxiomList, IsTheDocumentedOne) {
-  std::ifstream file(MENDEL_SOURCE_DIR "/docs/verification.md");
+  std::ifstream file(MENDEL_SOURCE_DIR "/docs/axioms.md");
   std::stringstream text;
   text << file.rdbuf();
   for (const AxiomDescription& axiom : AllAxioms()) {

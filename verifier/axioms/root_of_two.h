@@ -3,7 +3,7 @@
 // A program writes Sqrt of the literal 2, and a + b sqrt(2) by products and sums with rationals.
 // The verifier pins the oracle of the operator Sqrt at 2 to a field element whose square is 2;
 // elsewhere it stays an arbitrary function. Primes are therefore drawn among those modulo which 2
-// is a square (docs/verification.md, "Algebraic constants").
+// is a square (docs/verifier.md, "Algebraic constants").
 #ifndef MENDEL_VERIFIER_AXIOMS_ROOT_OF_TWO_H_
 #define MENDEL_VERIFIER_AXIOMS_ROOT_OF_TWO_H_
 

@@ -1,6 +1,6 @@
 // The axioms as rewriting rules, grouped by file. A rule may only state what is true for all finite
 // inputs inside the domain of the node that it replaces, and may not forget a demand of that node
-// (docs/verification.md, "Axioms").
+// (docs/axioms.md).
 #ifndef MENDEL_VERIFIER_AXIOMS_RULES_H_
 #define MENDEL_VERIFIER_AXIOMS_RULES_H_
 

@@ -1,5 +1,5 @@
 // Both graphs in one space of value numbers: equal number, equal value, by congruence
-// (docs/verification.md, "Certificates").
+// (docs/verifier.md, "Cut points").
 //
 // Two nodes are congruent when operator, all attributes, operand types and operand numbers are
 // equal. Keys are compared in full, so that sharing a number is a proof and not a probability.

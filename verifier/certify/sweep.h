@@ -1,4 +1,4 @@
-// Proof by canonical forms between cut points that are found numerically (docs/verification.md,
+// Proof by canonical forms between cut points that are found numerically (docs/verifier.md,
 // "Sweeping").
 //
 // An axiom looks at how an operand is made (exp(a + b) = exp(a) exp(b)), so that it may part what

@@ -1,4 +1,4 @@
-// Definedness: the inputs for which two programs have a value (docs/verification.md).
+// Definedness: the inputs for which two programs have a value (docs/verifier.md).
 //
 // An abstract interpretation follows, element by element, the infinities and NaN that constants
 // bring in and the conditions under which a partial function is undefined (graph/extended.h). Each

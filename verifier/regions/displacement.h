@@ -1,4 +1,4 @@
-// Displacement: the move of what a value reads when one steps along it (docs/verification.md).
+// Displacement: the move of what a value reads when one steps along it (docs/verifier.md).
 #ifndef MENDEL_VERIFIER_REGIONS_DISPLACEMENT_H_
 #define MENDEL_VERIFIER_REGIONS_DISPLACEMENT_H_
 

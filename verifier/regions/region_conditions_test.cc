@@ -1,4 +1,4 @@
-// The theorem's conditions (docs/verification.md, "Regions") by their counterexamples,
+// The theorem's conditions (docs/verifier.md, "Regions") by their counterexamples,
 // interleavings, and the cost of regions.
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Two values compared by regions: which positions decide all the others (docs/verification.md,
+// Two values compared by regions: which positions decide all the others (docs/verifier.md,
 // "Regions").
 #ifndef MENDEL_VERIFIER_REGIONS_REGION_GRID_H_
 #define MENDEL_VERIFIER_REGIONS_REGION_GRID_H_

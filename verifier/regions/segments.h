@@ -1,5 +1,5 @@
-// Claims as obligations over cut points, and their evaluation (docs/verification.md,
-// "Certificates").
+// Claims as obligations over cut points, and their evaluation (docs/verifier.md,
+// "Cut points").
 // A segment here is the part of a program between cut points, not a piece of a dimension.
 //
 // Why all obligations together prove the graphs equal: give every number the value it has in the

@@ -1,5 +1,5 @@
 // Structure: the positions where a value's structure changes, and the moves of what it reads
-// between them (docs/verification.md, "Regions").
+// between them (docs/verifier.md, "Regions").
 #ifndef MENDEL_VERIFIER_REGIONS_STRUCTURE_H_
 #define MENDEL_VERIFIER_REGIONS_STRUCTURE_H_
 

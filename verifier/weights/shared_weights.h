@@ -1,5 +1,5 @@
 // Weights that two programs share, as symbols: condition (a) of the region theorem
-// (docs/verification.md, "Regions").
+// (docs/verifier.md, "Regions").
 #ifndef MENDEL_VERIFIER_WEIGHTS_SHARED_WEIGHTS_H_
 #define MENDEL_VERIFIER_WEIGHTS_SHARED_WEIGHTS_H_
 

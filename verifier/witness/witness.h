@@ -1,5 +1,5 @@
 // Witnesses: concrete inputs on which two programs provably compute different numbers
-// (docs/verification.md, "witnesses").
+// (docs/verifier.md, "Witnesses").
 //
 // A formal difference is not always a difference of numbers: random oracles separate relu(2x) from
 // 2 relu(x). A "no" is therefore only reported with inputs, an output element and rigorous
