@@ -301,15 +301,21 @@ class Comparison {
     if (absl::IsUnimplemented(localized.status())) return absl::OkStatus();
     MENDEL_RETURN_IF_ERROR(localized.status());
     if (localized->verdict == Verdict::kUnproven) return absl::OkStatus();
+    bool taken = false;
     for (size_t k = 0; k < report_.outputs.size(); ++k) {
       ComparedOutput& output = report_.outputs[k];
       const OutputReport& found = localized->outputs[k];
       if (output.regions_known || (confirmed && found.wrong_elements != output.wrong_elements))
         continue;
       output.wrong_elements = found.wrong_elements;
-      output.regions_known = true;
+      output.regions_known = taken = true;
       output.boxes.clear();
       for (const Box& box : found.wrong) output.boxes.push_back({box, std::nullopt, ""});
+    }
+    // Two reports may each be wrong.
+    if (taken) {
+      region_bound_ += std::exp2(localized->bound_log2);
+      report_.bound_log2 = std::log2(region_bound_);
     }
     return absl::OkStatus();
   }
@@ -401,6 +407,7 @@ class Comparison {
   Graph formal_a_;  ///< as given or canonical, whichever agree more
   Graph formal_b_;
   bool answered_ = false;
+  double region_bound_ = 0;  ///< the probability that a right element of a region report is wrong
   FirstLook look_;
   std::optional<Witness> first_witness_;  ///< first witness of look_'s suspect
   /// The verifier does not even know whether the programs differ formally.

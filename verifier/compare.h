@@ -90,7 +90,7 @@ struct CompareReport {
   double hidden_gap = 0;
   std::vector<std::string> lacking;  ///< operators or axioms that the verifier lacks, by name
   int attempts = 0;  ///< certifications tried: one if a witness of a "no" was found before the next
-  double bound_log2 = 0;
+  double bound_log2 = 0;  ///< of kEquivalent, and of the right elements of kPartial
   std::vector<Draw> draws;
   double degree = 0;
   int64_t segments = 0;
