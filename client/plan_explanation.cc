@@ -23,7 +23,7 @@ std::string BoxText(const plan::BoxProto& box) {
 
 /// The place in the program where a correction is computed.
 std::string PlaceOf(const std::string& correction) {
-  if (correction == "recompute") return "at the end, its elementwise operators included";
+  if (correction == "recompute") return "over the finished output";
   if (correction == "difference") return "before its elementwise operators";
   if (correction == "end") return "recomputed at its end, before the mutant's last layout change";
   if (correction == "elementwise")
