@@ -18,27 +18,27 @@
 namespace mendel {
 namespace {
 
-/// Points of the grid are multiples of 2^-kGridBits. Arguments between these ends have one.
+/// Points of the grid are multiples of 2^-kGridBits. Arguments from kLeast to kMost have one.
 constexpr int kGridBits = 7;
 constexpr double kLeast = 0x1p-4;
 constexpr double kMost = 7;
 constexpr size_t kPoints = static_cast<size_t>(kMost * (1 << kGridBits)) + 1;
-/// Tables exist for multiples of kPrecisionStep bits.
+/// A table of coefficients exists for each multiple of kPrecisionStep bits.
 constexpr slong kPrecisionStep = 64;
 constexpr slong kMostPrecision = 512;
-constexpr slong kGuardBits = 12;  ///< erf is at least 2^-4 here
+constexpr slong kGuardBits = 12;  ///< bits that may be lost: erf is at least 2^-4 on the grid
 /// Coefficient k of the polynomial at a real point is at most 20 / 2^k: within a distance of 2 from
 /// the real line |erf| is at most 1 + 2 / sqrt(pi) * (the integral of exp(t^2) from 0 to 2) < 20,
 /// and Cauchy's estimate holds on the circle of radius 2. An argument is at most 2^-(kGridBits + 1)
 /// from its point.
 constexpr slong kBitsOfTerm = kGridBits + 2;
 constexpr double kTail = 40;  ///< the sum of what is cut off, by its first term's power of 2
-/// At least the largest derivative, 2 / sqrt(pi).
+/// A bound of the derivative of erf, which is at most 2 / sqrt(pi).
 constexpr double kSlope = 1.1284;
 
 slong TermsFor(slong bits) { return (bits + 6) / kBitsOfTerm + 1; }
 
-/// Coefficients at one point: y'' = -2 x y' makes each of the two before it.
+/// Coefficients at one point. y'' = -2 x y' gives each one from the two before it.
 class Coefficients {
  public:
   Coefficients(int64_t point, slong precision) : count_(TermsFor(precision)) {
@@ -117,8 +117,8 @@ Table& TableFor(slong precision) {
   return *last;
 }
 
-/// Bits after the point that are worth computing: a radius hides the others. Nothing where no table
-/// serves.
+/// Bits after the point that are worth computing: a radius hides the others. Returns nullopt if no
+/// table has enough bits.
 std::optional<slong> BitsFor(arb_srcptr x, double near, slong precision) {
   if (!(std::abs(near) >= kLeast && std::abs(near) < kMost)) return std::nullopt;
   slong bits = precision + kGuardBits;

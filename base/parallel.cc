@@ -24,7 +24,7 @@ std::atomic<int>& ThreadCount() {
 thread_local bool inside_parallel_for = false;
 thread_local ParallelRunner parallel_runner = nullptr;
 
-/// A body of ParallelFor runs on this thread while in scope.
+/// While an object lives, this thread runs a body of ParallelFor.
 class InsideScope {
  public:
   InsideScope() { inside_parallel_for = true; }

@@ -95,7 +95,7 @@ uint64_t PrimeField::FromDouble(double value) const {
 void PrimeField::MatMul(int64_t m, int64_t n, int64_t k, const uint64_t* a, int64_t lda,
                         const uint64_t* b, int64_t ldb, uint64_t* c, int64_t ldc,
                         bool accumulate) const {
-  constexpr int64_t kSmall = 6;  // splitting an operand costs about as many products
+  constexpr int64_t kSmall = 6;  // below it, splitting an operand costs as much as the product
   // Putting six planes together costs more than NTL's products of this depth.
   constexpr int64_t kShallow = 96;
   if (std::min({m, n, k}) < kSmall) {

@@ -6,7 +6,7 @@
 namespace mendel {
 namespace {
 
-/// Larger lists of positions are weights.
+/// A longer list of positions is taken for a weight and is not followed.
 constexpr int64_t kMostPositions = int64_t{1} << 22;
 
 }  // namespace

@@ -22,7 +22,7 @@ std::string ReadWhole(const fs::path& path) {
   return text.str();
 }
 
-/// prefix_0.pb, prefix_1.pb, ... as long as they exist.
+/// Reads prefix_0.pb, prefix_1.pb, ... until a file is missing.
 absl::StatusOr<std::vector<Tensor>> ReadTensors(const fs::path& folder, const std::string& prefix) {
   std::vector<Tensor> tensors;
   for (int k = 0;; ++k) {
@@ -57,7 +57,7 @@ std::vector<std::string> InputNames(const onnx::ModelProto& model, size_t count)
   return names;
 }
 
-/// Inputs that become constants, from none to all: the first attempt that imports is taken.
+/// The inputs that become constants, from none to all. The first attempt that imports counts.
 enum class Binding { kNone, kIntegersButFirst, kAllButFirst, kAll };
 
 bool Binds(Binding binding, size_t k, const Tensor& tensor) {
@@ -103,7 +103,7 @@ CaseTolerance Tolerance(DType dtype) {
   return {relative, 1e-2 * relative};
 }
 
-/// Zeros when the folder has no such file.
+/// Both tolerances are zero if the folder has no file `tolerance`.
 CaseTolerance ReadTolerance(const fs::path& folder) {
   std::ifstream file(folder / "tolerance");
   CaseTolerance tolerance;

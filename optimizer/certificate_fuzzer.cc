@@ -1,6 +1,6 @@
 // libFuzzer target of the certificate (configure with MENDEL_FUZZ): the bytes are a certificate
-// about two small graphs. They are refused, or they are replayed; nothing that they claim may crash
-// the verifier, and what replays must state what its draws show.
+// about two small graphs. It is refused, or it is replayed. No claim of it may crash the verifier.
+// A certificate that replays must state the bound that its draws give.
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Atanh(x), of -1 < x < 1.
+// Atanh(x), defined for -1 < x < 1.
 
 #include <cmath>
 

@@ -40,7 +40,7 @@ double MaxError(const Graph& f, const Graph& g, Rng& rng) {
   return worst;
 }
 
-/// All proposals for the site that ends with the last linear node of `graph`, whatever they cost.
+/// A site with all its proposals, its predicted seconds (`before`) and those of the best one.
 struct DerivedSite {
   Graph site;
   std::vector<Graph> graphs;

@@ -1,9 +1,9 @@
-// Cost-ordered search: candidates are tried from those with the largest expected gain a second of
-// trying (their places' measured seconds in the chain, what the predictor says of the mutant) to
-// the least; equal subprograms are verified and measured once. What wins alone is then tried in the
-// whole program and kept only if the whole program gets faster. What was refused narrowly is looked
-// at again while there is time: noise hides gains, and a program that has changed since may gain by
-// it.
+// Cost-ordered search. Candidates are tried in the order of their expected gain a second of trying.
+// The gain is made of the measured seconds of their matches in the chain and of the predicted
+// seconds of the mutant. Equal subprograms are verified and measured once. A candidate that wins
+// alone is tried in the whole program, and kept only if that gets faster. A candidate that lost
+// narrowly is measured again while there is time: noise hides gains, and it may gain by later
+// changes of the program.
 //
 // Algorithms of the operators are chosen first, because mutants must be faster than the program as
 // it can be without them. Before even that come the mutants that save a good part of the program's

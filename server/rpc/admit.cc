@@ -14,7 +14,7 @@ Role NeededRole(const ServerOptions& options, const MethodRole& row) {
   return row.debug ? ParseRole(options.debug_role).value_or(Role::kAdmin) : row.role;
 }
 
-/// The principal, if the address may still try tokens. A call without a token is no attempt.
+/// Identifies the caller unless its address sent too many unknown tokens. No token is no attempt.
 absl::StatusOr<Principal> Identify(Environment& env, const Credentials& credentials) {
   absl::StatusOr<Principal> caller = env.authenticator.Identify(credentials);
   if (credentials.authorization.empty() || credentials.address.empty()) return caller;

@@ -100,7 +100,7 @@ void Stepper::Run() {
       const std::lock_guard<std::mutex> lock(mutex_);
       poked_ = false;
     }
-    // After kBusy and kDone another thread may own this object, or nobody.
+    // No member is touched after kBusy or kDone: another thread may own or delete the object.
     if (step_() != Next::kIdle) return;
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!poked_) {

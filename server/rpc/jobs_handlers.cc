@@ -1,4 +1,4 @@
-// Jobs: submitted, listed, canceled, forgotten.
+// Handlers that submit, list, cancel and delete jobs.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -119,7 +119,7 @@ absl::Status Submit(Environment& env, const Caller& caller, const v1::SubmitJobR
     return WithReason(WithRetry(absl::UnavailableError("the server is stopping"), 5), "DRAINING");
   MENDEL_RETURN_IF_ERROR(
       CheckRequestId("request_id", request.request_id(), env.options.max_request_id_bytes));
-  // The smallest number has no absolute value.
+  // std::abs overflows for the smallest integer, so both ends are compared.
   if (request.priority() < -kMaxPriority || request.priority() > kMaxPriority)
     return FieldError("priority", "is not within -10 and 10");
   MENDEL_RETURN_IF_ERROR(CheckWork(env, request.spec()));

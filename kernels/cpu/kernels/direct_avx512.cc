@@ -13,7 +13,7 @@ namespace {
 #include "kernels/cpu/simd/vec_lanes_avx512.inc"
 // clang-format on
 
-/// Positions that are computed together, for 1 to 4 vectors of output channels.
+/// kRowsOf[v] positions are computed together with v vectors of output channels (1 to 4).
 constexpr int kRowsOf[] = {0, 12, 12, 8, 6};
 constexpr int kPositionsOf[] = {14, 7};
 /// Tile of outputs times two vectors of channels, with two vectors of weights and one of inputs: it

@@ -61,8 +61,8 @@ class Case {
     return text;
   }
 
-  /// Error relative to the largest output, or to the least size that the largest of many outputs
-  /// would have. It is infinite when something outside the output was written or an output is NaN.
+  /// Error relative to the largest output, but at least to the size that it has among many outputs:
+  /// few may all be small. Infinite if memory outside was written or an output is NaN.
   double Error() {
     const GuardedFloats src = src_.Random(rng_);
     const std::vector<double> weights = RandomWeights();
@@ -133,7 +133,7 @@ class Case {
                                      Activation::kCall, Activation::kCall};
     const size_t choice = rng_.Below(5);
     epilogue.activation = kKinds[choice];
-    if (choice == 4) epilogue.known = WinogradEpilogue::Known::kSwish;  // must not be called
+    if (choice == 4) epilogue.known = WinogradEpilogue::Known::kSwish;  // `call` must not run
     if (epilogue.activation == Activation::kRelu) epilogue.alpha = rng_.Flip() ? 0.0f : 0.25f;
     if (epilogue.activation == Activation::kClip) epilogue.alpha = 0.5f, epilogue.beta = 6.0f;
     epilogue.call = &Square;
@@ -280,7 +280,7 @@ TEST(Winograd, UnequalTilesAreOfferedWhereTheyWasteFewerOutputs) {
             Names({"winograd-own:2", "winograd-own:4", "winograd-own:4x2"}));
   EXPECT_EQ(Offered({14, 28}, {3, 3}, Numerics::kDefault),
             Names({"winograd-own:2", "winograd-own:2x4", "winograd-own:4"}));
-  EXPECT_EQ(Offered({14, 14}, {3, 3}, Numerics::kDefault).size(), 3u);  // one of the two
+  EXPECT_EQ(Offered({14, 14}, {3, 3}, Numerics::kDefault).size(), 3u);  // 2x4 or 4x2
   EXPECT_EQ(Offered({20, 20}, {3, 5}, Numerics::kDefault), Names({"winograd-own:4x2"}));
   EXPECT_EQ(Offered({20, 20}, {5, 3}, Numerics::kDefault), Names({"winograd-own:2x4"}));
 }
@@ -318,7 +318,7 @@ TEST(Winograd, ACompilationRefusesWhatItsClassDoesNotOffer) {
 }
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kCasesPerKernel = 5;  // five times as slow there
+constexpr uint64_t kCasesPerKernel = 5;  // a case takes five times as long
 #else
 constexpr uint64_t kCasesPerKernel = 20;
 #endif

@@ -1,5 +1,5 @@
-// Conv by the fused Winograd kernels: which nodes, in which layouts, and the operations fused to
-// them.
+// Conv by the fused Winograd kernels. This file decides which tiles F(m, r) a node is offered
+// (Fitting), in which layouts, and which operations are fused; the search measures the tiles.
 #include "kernels/cpu/lowering/lower_winograd.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Small elementwise kernels that become one launch: which do, in which order launches then follow,
-// and what they compute.
+// Tests of horizontal fusion: the small elementwise kernels that join one launch, the order of the
+// launches, and their results.
 
 #include "kernels/cuda/backend/horizontal_fusion.h"
 
@@ -42,15 +42,15 @@ ValueUse Uses(std::set<int32_t> reads, std::set<int32_t> writes) {
 }
 
 TEST(JoinNodes, MovesEitherOfTwoPastWhatIsBetween) {
-  // 1 and 4 of the input; 2 reads 1, so that only 4 can move.
+  // Nodes 1 and 4 read the input. Node 2 reads 1, so only 4 can move.
   EXPECT_THAT(JoinNodes(std::vector{Uses({0}, {1}), Uses({1}, {2}), Uses({0}, {4})},
                         std::vector<size_t>{2, 0, 2}, {8, 99}),
               ElementsAre(ElementsAre(0, 2), ElementsAre(1)));
-  // 3 reads 2, so that only 1 can.
+  // Node 3 reads 2, so only 1 can move.
   EXPECT_THAT(JoinNodes(std::vector{Uses({0}, {1}), Uses({0}, {2}), Uses({2}, {3})},
                         std::vector<size_t>{2, 0, 2}, {8, 99}),
               ElementsAre(ElementsAre(1), ElementsAre(0, 2)));
-  // Both are held: 2 reads 1, and 3 reads 2's neighbor.
+  // Neither can move: 2 reads 1, and 3 reads the other result of 2.
   EXPECT_THAT(JoinNodes(std::vector{Uses({0}, {1}), Uses({1}, {2, 5}), Uses({5}, {3})},
                         std::vector<size_t>{2, 0, 2}, {8, 99}),
               ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(2)));
@@ -192,7 +192,7 @@ Graph RandomPieces(Rng& rng) {
   return *std::move(graph);
 }
 
-/// Two of them read more tensors than a kernel may.
+/// The two elementwise kernels together read more tensors than one launch may.
 TEST(HorizontalFusion, AKernelTakesNoMorePointersThanALaunch) {
   GraphBuilder builder;
   const ValueId x = builder.Input("x", {DType::kF32, {2, 3}});
@@ -330,7 +330,7 @@ TEST(HorizontalFusion, OffersAreThoseOfTheGraphThatIsAskedAbout) {
   const Graph graph = Branches();
   const Graph copy = graph;
   for (int round = 0; round < 3; ++round) {
-    // Made anew where an earlier one was: another graph, whatever its address.
+    // This graph may lie where a deleted one was: offers of that one must not be reused.
     const Graph chain = GraphOf(R"(%0 = Input() {name = "x", shape = [3, 7]}
     %1 = Exp(%0)
     %2 = Softmax(%1) {axis = 0}
@@ -344,7 +344,7 @@ TEST(HorizontalFusion, OffersAreThoseOfTheGraphThatIsAskedAbout) {
   }
 }
 
-/// Whoever lowers or predicts a graph takes the algorithm for what it is.
+/// The partition and the predictor accept the algorithm, too.
 TEST(HorizontalFusion, IsAnAlgorithmOfPartitionsToo) {
   const Graph graph = Branches();
   const auto partition = PartitionOf(graph, kAllFused, Numerics::kDefault, {});
