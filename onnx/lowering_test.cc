@@ -166,6 +166,26 @@ TEST(Lowering, QuantizeAndBack) {
               ElementsAre(0, 0, 4, -4, 490, -20));
 }
 
+TEST(Lowering, IntegerConvolutionsRefuseWeightsWithoutChannels) {
+  for (const std::vector<std::string>& weights : {std::vector<std::string>{}, {"2"}, {"1", "3"}}) {
+    Builder integer, linear;
+    for (Builder* model : {&integer, &linear})
+      model->Input("x", {"1", "1", "3", "3"}, DType::kU8)
+          .Input("w", weights, DType::kU8)
+          .Output("y");
+    integer.Node("ConvInteger", {"x", "w"}, {"y"});
+    linear.Initializer("scale", Tensor::Scalar(DType::kF32, 2))
+        .Initializer("zero", Tensor::Scalar(DType::kU8, 10));
+    linear.Node("QLinearConv", {"x", "scale", "zero", "w", "scale", "zero", "scale", "zero"},
+                {"y"});
+    for (Builder* model : {&integer, &linear}) {
+      const absl::Status status = ImportOnnxBytes(model->Bytes(), "").status();
+      EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+      EXPECT_THAT(status.message(), testing::HasSubstr("needs 3 or more"));
+    }
+  }
+}
+
 /// The range contains 0, whatever x holds; x = 0 has the scale 1.
 TEST(Lowering, QuantizeByTheRangeOfTheInput) {
   const auto quantized = [](const std::vector<double>& x) {
