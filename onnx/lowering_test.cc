@@ -492,6 +492,28 @@ TEST(Lowering, LinearAttentionOfHalvesRunsInFloat) {
 }
 
 /// Negative pads cut first, as ONNX Runtime does.
+TEST(Lowering, LinearAttentionRefusesOtherShapes) {
+  const std::vector<std::string> good = {"1", "3", "4"}, state = {"1", "2", "2", "2"};
+  const std::vector<std::vector<std::string>> bad = {{}, {"0"}, {"1", "0"}, {"0", "0", "0"}};
+  for (const std::string changed : {"", "past", "decay", "beta"}) {
+    for (const std::vector<std::string>& shape : bad) {
+      Builder model(27);
+      for (const char* name : {"q", "k", "v"}) model.Input(name, good);
+      model.Input("past", changed == "past" ? shape : state)
+          .Input("decay", changed == "decay" ? shape : good)
+          .Input("beta", changed == "beta" ? shape : std::vector<std::string>{"1", "3", "2"});
+      auto& node = model.Output("y").Node("LinearAttention",
+                                          {"q", "k", "v", "past", "decay", "beta"}, {"y"});
+      for (const char* name : {"q_num_heads", "kv_num_heads"}) Builder::Set(node, name, int64_t{2});
+      const absl::Status status = ImportOnnxBytes(model.Bytes(), "").status();
+      EXPECT_EQ(status.ok(), changed.empty()) << status;
+      if (!changed.empty()) {
+        EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+      }
+    }
+  }
+}
+
 TEST(Lowering, NegativePadsCutBeforeEdgesAreRepeated) {
   const auto padded = [](const std::string& mode, std::initializer_list<int64_t> pads) {
     Builder model;
