@@ -166,6 +166,26 @@ TEST(Lowering, QuantizeAndBack) {
               ElementsAre(0, 0, 4, -4, 490, -20));
 }
 
+TEST(Lowering, IntegerConvolutionsRefuseWeightsWithoutChannels) {
+  for (const std::vector<std::string>& weights : {std::vector<std::string>{}, {"2"}, {"1", "3"}}) {
+    Builder integer, linear;
+    for (Builder* model : {&integer, &linear})
+      model->Input("x", {"1", "1", "3", "3"}, DType::kU8)
+          .Input("w", weights, DType::kU8)
+          .Output("y");
+    integer.Node("ConvInteger", {"x", "w"}, {"y"});
+    linear.Initializer("scale", Tensor::Scalar(DType::kF32, 2))
+        .Initializer("zero", Tensor::Scalar(DType::kU8, 10));
+    linear.Node("QLinearConv", {"x", "scale", "zero", "w", "scale", "zero", "scale", "zero"},
+                {"y"});
+    for (Builder* model : {&integer, &linear}) {
+      const absl::Status status = ImportOnnxBytes(model->Bytes(), "").status();
+      EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+      EXPECT_THAT(status.message(), testing::HasSubstr("needs 3 or more"));
+    }
+  }
+}
+
 /// The range contains 0, whatever x holds; x = 0 has the scale 1.
 TEST(Lowering, QuantizeByTheRangeOfTheInput) {
   const auto quantized = [](const std::vector<double>& x) {
@@ -472,6 +492,28 @@ TEST(Lowering, LinearAttentionOfHalvesRunsInFloat) {
 }
 
 /// Negative pads cut first, as ONNX Runtime does.
+TEST(Lowering, LinearAttentionRefusesOtherShapes) {
+  const std::vector<std::string> good = {"1", "3", "4"}, state = {"1", "2", "2", "2"};
+  const std::vector<std::vector<std::string>> bad = {{}, {"0"}, {"1", "0"}, {"0", "0", "0"}};
+  for (const std::string changed : {"", "past", "decay", "beta"}) {
+    for (const std::vector<std::string>& shape : bad) {
+      Builder model(27);
+      for (const char* name : {"q", "k", "v"}) model.Input(name, good);
+      model.Input("past", changed == "past" ? shape : state)
+          .Input("decay", changed == "decay" ? shape : good)
+          .Input("beta", changed == "beta" ? shape : std::vector<std::string>{"1", "3", "2"});
+      auto& node = model.Output("y").Node("LinearAttention",
+                                          {"q", "k", "v", "past", "decay", "beta"}, {"y"});
+      for (const char* name : {"q_num_heads", "kv_num_heads"}) Builder::Set(node, name, int64_t{2});
+      const absl::Status status = ImportOnnxBytes(model.Bytes(), "").status();
+      EXPECT_EQ(status.ok(), changed.empty()) << status;
+      if (!changed.empty()) {
+        EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+      }
+    }
+  }
+}
+
 TEST(Lowering, NegativePadsCutBeforeEdgesAreRepeated) {
   const auto padded = [](const std::string& mode, std::initializer_list<int64_t> pads) {
     Builder model;

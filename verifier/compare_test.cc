@@ -195,6 +195,7 @@ TEST(Compare, OneWeightIsPartialInExactModeAndReportedInSymbolic) {
   const std::string other = Replaced(kNet, "0.1,", "0.101,");
   const CompareReport exact = Compare(kNet, other);
   EXPECT_EQ(exact.verdict, Verdict::kPartial) << exact.reason;
+  EXPECT_LE(exact.bound_log2, -80);
   EXPECT_TRUE(exact.outputs[0].regions_known);
   EXPECT_EQ(exact.outputs[0].wrong_elements, 2);
   ASSERT_EQ(exact.outputs[0].boxes.size(), 1u);

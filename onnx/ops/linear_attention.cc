@@ -78,9 +78,11 @@ absl::Status CheckLinear(OpContext& op, const Recurrence& recurrence) {
   if (recurrence.heads < 1 || recurrence.query_heads < 1 ||
       recurrence.query_heads % recurrence.heads != 0)
     return InvalidInput("q_num_heads must be a multiple of kv_num_heads");
-  for (int k = 0; k < 3; ++k) {
+  for (const int k : {0, 1, 2, 4, 5}) {
+    if (!op.Has(k)) continue;
     const Shape& shape = op.shape(op.In(k));
-    const int64_t heads = k == 0 ? recurrence.query_heads : recurrence.heads;
+    int64_t heads = k == 0 ? recurrence.query_heads : recurrence.heads;
+    if (k == 5 && shape.size() == 3 && shape[2] == 1) heads = 1;  // one rate for all heads
     if (shape.size() != 3 || shape[2] % heads != 0 || shape[2] == 0)
       return InvalidInput("cannot cut input ", k, " of ", ShapeString(shape), " into heads");
   }
@@ -108,6 +110,10 @@ absl::Status ImportLinearAttention(OpContext& op) {
   if (gated) recurrence.decay = Heads(f, Widened(f, op.In(4)), recurrence.heads);
   if (delta) recurrence.rate = Heads(f, Widened(f, op.In(5)), op.shape(op.In(5)).back());
   const Shape state = {query[0], recurrence.heads, key_size, value_size};
+  if (op.Has(3) && op.shape(op.In(3)) != state) {
+    return InvalidInput("the past state is ", ShapeString(op.shape(op.In(3))), ", not ",
+                        ShapeString(state));
+  }
   return Unroll(op, f, recurrence, op.Has(3) ? op.In(3) : f.Filled(op.In(0), 0, state));
 }
 

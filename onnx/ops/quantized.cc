@@ -94,6 +94,10 @@ ValueId IntegerConv(OpContext& op, Formula& f, ValueId x, ValueId w) {
 ValueId CenteredConv(OpContext& op, Formula& f, int x, int x_zero, int w, int w_zero) {
   std::optional<ValueId> data_zero = Optional(op, x_zero), weight_zero = Optional(op, w_zero);
   const size_t rank = op.shape(op.In(w)).size();
+  if (rank < 3) {
+    f.Fail(InvalidInput("weights have ", rank, " dimensions, and a convolution needs 3 or more"));
+    return op.In(x);
+  }
   if (data_zero.has_value()) data_zero = OfChannels(f, *data_zero, rank, 0);
   if (weight_zero.has_value()) weight_zero = OfChannels(f, *weight_zero, rank, 0);
   return IntegerConv(op, f, Centered(f, op.In(x), data_zero), Centered(f, op.In(w), weight_zero));
@@ -109,6 +113,7 @@ absl::Status ImportConvInteger(OpContext& op) {
 absl::Status ImportQLinearConv(OpContext& op) {
   Formula f(op);
   ValueId y = CenteredConv(op, f, 0, 2, 3, 5);
+  if (!f.ok()) return f.status();
   const size_t rank = op.shape(op.In(3)).size();
   if (op.Has(8)) y = f.Add(y, OfChannels(f, op.In(8), rank, 1));
   const ValueId factor = f.Div(f.Mul(f.Reshape(op.In(1), {}), OfChannels(f, op.In(4), rank, 1)),

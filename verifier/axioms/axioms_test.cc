@@ -16,6 +16,7 @@
 #include "graph/text.h"
 #include "verifier/axioms/axioms_cases.h"
 #include "verifier/axioms/axioms_expression.h"
+#include "verifier/axioms/axioms_false_cases.h"
 #include "verifier/axioms/masked_softmax.h"
 
 namespace mendel {
