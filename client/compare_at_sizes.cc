@@ -1,5 +1,6 @@
 #include "client/compare_at_sizes.h"
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -7,8 +8,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "client/large_sizes.h"
 #include "client/partial_tables.h"
+#include "client/size_looks.h"
 
 namespace mendel {
 namespace {
@@ -19,8 +20,11 @@ constexpr size_t kFixedTrials = 4;
 constexpr int64_t kOtherSize = 3;
 /// Turning sizes of several dimensions are compared together up to here.
 constexpr int64_t kLargestJoint = 1024;
-/// Sizes of a dimension that are only looked at.
+/// Large sizes of a dimension that are looked at, of each kind.
 constexpr int kMostLooks = 2;
+/// The size of the other dimensions in a second search.
+constexpr int64_t kLargerOther = 64;
+constexpr uint64_t kLookSeed = 1;
 /// Sizes compared do not stand for all where this size, or a smaller one, is not supported.
 constexpr int64_t kLeastToRefuse = 4096;
 
@@ -52,13 +56,13 @@ class Comparison {
       if (IsEquivalent(verdict_)) MENDEL_RETURN_IF_ERROR(TryTurningSizes(dimension));
     }
     if (IsEquivalent(verdict_)) MENDEL_RETURN_IF_ERROR(TryJointSizes());
-    for (const std::string& dimension : open_) {
-      if (IsEquivalent(verdict_)) MENDEL_RETURN_IF_ERROR(LookAtLargeSizes(dimension));
-    }
+    if (IsEquivalent(verdict_)) MENDEL_RETURN_IF_ERROR(Look());
     if (IsEquivalent(verdict_) && !refused_.empty()) Doubt(refused_);
     if (IsEquivalent(verdict_) && !SameTables(tables_a_.Unread(), tables_b_.Unread())) {
       Doubt("sizes index stored tables that differ, and no compared size reads all of their rows");
     }
+    if (looks_ended_)
+      notes_.push_back("time ended before both programs were evaluated at all sizes chosen for it");
     if (!IsEquivalent(verdict_) || larger_ == open_) return absl::OkStatus();
     Doubt("symbolic dimensions could only be taken as 1; give --shapes for others");
     return absl::OkStatus();
@@ -86,8 +90,10 @@ class Comparison {
   absl::Status Try(const Sizes& sizes) {
     if (!tried_.insert(sizes).second) return absl::OkStatus();
     absl::StatusOr<Pair> loaded = by_.load(sizes);
-    if (absl::IsInvalidArgument(loaded.status()) || absl::IsUnimplemented(loaded.status()))
-      return absl::OkStatus();  // no program of this size
+    if (absl::IsInvalidArgument(loaded.status()) || absl::IsUnimplemented(loaded.status())) {
+      DoubtOneProgram(sizes, loaded.status());
+      return absl::OkStatus();
+    }
     MENDEL_RETURN_IF_ERROR(loaded.status());
     std::vector<Sizes> proven = std::move(verdict_.sizes);
     const bool refitted = VerdictWord(verdict_) != "equivalent";
@@ -140,6 +146,7 @@ class Comparison {
               "' at which the programs change were not all searched; the verdict holds "
               "for the sizes that it names"));
     }
+    turning_[dimension] = found.sizes;
     for (const int64_t size : found.sizes) {
       if (!IsEquivalent(verdict_)) return absl::OkStatus();
       const absl::StatusOr<PairRelations>& relations = RelationsAt(at(size));
@@ -167,26 +174,84 @@ class Comparison {
     return Try(sizes);
   }
 
-  /// Evaluates both programs at the largest sizes that cost little.
-  absl::Status LookAtLargeSizes(const std::string& dimension) {
-    int looks = 0;
-    for (const int64_t size : kLargeSizes) {
-      if (looks == kMostLooks) break;
-      const Sizes sizes = SizesWith(dimension, size);
-      if (const auto& relations = RelationsAt(sizes);
-          !relations.ok() || !relations->valid_a || !relations->valid_b)
-        continue;
-      const absl::StatusOr<Pair> pair = by_.load(sizes);
-      if (!pair.ok() || !IsCheapToEvaluate(*pair)) continue;
-      ++looks;
-      const bool folded = VerdictWord(verdict_) != "equivalent";
-      MENDEL_ASSIGN_OR_RETURN(const bool differ, by_.differ_at_once(*pair, folded));
-      if (!differ) continue;
-      MENDEL_RETURN_IF_ERROR(Try(sizes));
-      if (IsEquivalent(verdict_)) Doubt(Cat("numbers differ at the sizes ", SizesText(sizes)));
-      break;
+  /// Sizes that only one program has, or at which the interfaces differ, are no sizes of a pair.
+  void DoubtOneProgram(const Sizes& sizes, const absl::Status& why) {
+    const absl::StatusOr<PairRelations>& relations = RelationsAt(sizes);
+    if (!relations.ok() || !IsEquivalent(verdict_)) return;
+    if (relations->valid_a && relations->valid_b) {
+      Doubt(Cat("at the sizes ", SizesText(sizes), ": ", std::string(why.message())));
+    } else if (relations->valid_a != relations->valid_b) {
+      Doubt(Cat("only ", relations->valid_a ? "A" : "B", " is a program of the sizes ",
+                SizesText(sizes)));
+    }
+  }
+
+  /// Evaluates both programs at further sizes where that costs little.
+  absl::Status Look() {
+    search_ = by_.search();
+    if (open_.size() > 1) SearchTogether();
+    for (const Sizes& sizes : SizesToLookAt(turning_, kLookSeed)) {
+      MENDEL_RETURN_IF_ERROR(LookAt(sizes).status());
+      if (!IsEquivalent(verdict_)) return absl::OkStatus();
+    }
+    for (const std::string& dimension : open_) {
+      for (const auto& large : {kLargePrimes, kLargeMultiples}) {
+        int looks = 0;
+        for (const int64_t size : large) {
+          if (looks == kMostLooks || !IsEquivalent(verdict_)) break;
+          MENDEL_ASSIGN_OR_RETURN(const bool looked, LookAt(SizesWith(dimension, size)));
+          looks += looked ? 1 : 0;
+        }
+      }
     }
     return absl::OkStatus();
+  }
+
+  /// Adds the sizes at which programs change beside larger other sizes.
+  void SearchTogether() {
+    const auto add = [&](const std::function<Sizes(int64_t)>& at, const std::set<std::string>& to) {
+      const TurningSearch found = TurningSizes([&](int64_t size) -> absl::StatusOr<PairRelations> {
+        if (search_->Passed()) return absl::DeadlineExceededError("out of time");
+        return by_.relations(at(size));
+      });
+      for (const std::string& name : to)
+        turning_[name].insert(found.sizes.begin(), found.sizes.end());
+    };
+    add([&](int64_t size) { return AllOpen(size); }, open_);
+    for (const std::string& dimension : open_) {
+      const auto beside = [&](int64_t size) {
+        Sizes sizes = AllOpen(kLargerOther);
+        sizes[dimension] = size;
+        return sizes;
+      };
+      add(beside, {dimension});
+      turning_[dimension].insert(kLargerOther);
+    }
+  }
+
+  /// Evaluates both programs; false where they are no programs of these sizes, or cost much.
+  absl::StatusOr<bool> LookAt(const Sizes& sizes) {
+    if (tried_.contains(sizes) || !looked_.insert(sizes).second) return false;
+    if (search_->Passed()) {
+      looks_ended_ = true;
+      return false;
+    }
+    for (const Sizes& costly : costly_) {
+      if (IsAtLeast(sizes, costly)) return false;
+    }
+    const absl::StatusOr<Pair> pair = by_.load(sizes);
+    if (absl::IsInvalidArgument(pair.status())) DoubtOneProgram(sizes, pair.status());
+    if (!pair.ok()) return false;
+    if (!IsCheapToEvaluate(*pair)) {
+      costly_.push_back(sizes);
+      return false;
+    }
+    const bool folded = VerdictWord(verdict_) != "equivalent";
+    MENDEL_ASSIGN_OR_RETURN(const bool differ, by_.differ_at_once(*pair, folded));
+    if (!differ) return true;
+    MENDEL_RETURN_IF_ERROR(Try(sizes));
+    if (IsEquivalent(verdict_)) Doubt(Cat("numbers differ at the sizes ", SizesText(sizes)));
+    return true;
   }
 
   /// Sizes that both programs may have and that this importer refuses are not compared.
@@ -203,6 +268,10 @@ class Comparison {
   PairVerdict& verdict_;
   std::set<std::string> larger_;  ///< dimensions that were larger than 1 in some comparison
   std::set<Sizes> tried_;
+  std::set<Sizes> looked_;
+  std::vector<Sizes> costly_;  ///< sizes at which one evaluation costs much
+  TurningSets turning_;
+  bool looks_ended_ = false;
   std::vector<std::string> notes_;
   std::optional<std::pair<Sizes, absl::StatusOr<PairRelations>>> last_relations_;
   std::optional<Deadline> search_;

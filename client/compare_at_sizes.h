@@ -20,9 +20,10 @@ struct SizedComparison {
   std::function<absl::StatusOr<Pair>(const Sizes& sizes)> load;
   std::function<absl::StatusOr<PairVerdict>(const Sizes& sizes, const Pair& pair)> compare;
   std::function<absl::StatusOr<PairRelations>(const Sizes& sizes)> relations;
-  /// True: random inputs prove a difference (large_sizes.h). `folded` as there.
+  /// True: random inputs prove a difference (size_looks.h). `folded` as there.
   std::function<absl::StatusOr<bool>(const Pair& pair, bool folded)> differ_at_once;
-  /// The end of the search of turning sizes that begins now; a note says that it was not complete.
+  /// The end of a search of turning sizes, or of looks, that begins now; a note says that it was
+  /// not complete.
   std::function<Deadline()> search;
 };
 

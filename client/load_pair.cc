@@ -139,6 +139,24 @@ absl::Status SelectOutputs(const std::vector<std::string>& wanted, const Names& 
   return absl::OkStatus();
 }
 
+/// Declared inputs of a model; of a plan, none.
+absl::StatusOr<ModelInterface> InterfaceOf(const std::string& path, const ModelOptions& import) {
+  if (IsPlanSide(path, import)) return ModelInterface();
+  return import.bytes.has_value() ? ParseInterface(*import.bytes) : ReadInterface(path);
+}
+
+/// Groups the open dimensions of a pair.
+absl::Status GroupDimensions(const PairOptions& options, const SideOptions& sides,
+                             const std::set<std::string>& open, Pair& pair) {
+  if (open.empty()) return absl::OkStatus();
+  MENDEL_ASSIGN_OR_RETURN(const ModelInterface a, InterfaceOf(options.a, sides.a));
+  MENDEL_ASSIGN_OR_RETURN(const ModelInterface b, InterfaceOf(options.b, sides.b));
+  pair.groups = PairDimensions(a, b, sides.names, open);
+  for (const auto& [first, group] : pair.groups) pair.open.insert(first);
+  for (std::string& note : NotesOnGroups(pair.groups, a, b)) pair.notes.push_back(std::move(note));
+  return absl::OkStatus();
+}
+
 /// Nobody hears of the imports that only look for relations.
 class SilentContext : public Context {
  public:
@@ -177,13 +195,15 @@ absl::Status AddRelations(std::string_view side, const std::string& path, ModelO
 absl::StatusOr<Pair> LoadPair(const PairOptions& options, Context& context) {
   std::set<std::string> open;
   MENDEL_ASSIGN_OR_RETURN(SideOptions sides, OptionsOfSides(options));
-  MENDEL_ASSIGN_OR_RETURN(Graph a, LoadProgram(options.a, std::move(sides.a), context, open));
-  MENDEL_ASSIGN_OR_RETURN(Graph b, LoadProgram(options.b, std::move(sides.b), context, open));
+  MENDEL_ASSIGN_OR_RETURN(Graph a, LoadProgram(options.a, sides.a, context, open));
+  MENDEL_ASSIGN_OR_RETURN(Graph b, LoadProgram(options.b, sides.b, context, open));
   if (!options.outputs.empty())
     MENDEL_RETURN_IF_ERROR(SelectOutputs(options.outputs, sides.names, a, b));
   MENDEL_ASSIGN_OR_RETURN(MatchedModel matched, MatchInterfaces(a, b, sides.names));
   MENDEL_ASSIGN_OR_RETURN(b, HoldEqualWeightsOnce(a, matched.graph));
-  return Pair{std::move(a), std::move(b), std::move(matched.notes), std::move(open)};
+  Pair pair{std::move(a), std::move(b), std::move(matched.notes), {}, {}};
+  MENDEL_RETURN_IF_ERROR(GroupDimensions(options, sides, open, pair));
+  return pair;
 }
 
 absl::StatusOr<PairRelations> RelationsOfPair(const PairOptions& options) {

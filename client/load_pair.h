@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/command.h"
+#include "client/paired_dimensions.h"
 #include "client/turning_sizes.h"
 #include "client/verify_pair.h"
 #include "graph/graph.h"
@@ -18,7 +19,8 @@ struct Pair {
   Graph a;
   Graph b;  ///< with the names of A
   std::vector<std::string> notes;
-  std::set<std::string> open;  ///< symbolic dimensions that no shape fixes
+  std::set<std::string> open;  ///< symbolic dimensions that no shape fixes: the first of each group
+  DimensionGroups groups;      ///< their names in both models
 };
 
 /// The programs at the sizes of PairOptions::import.

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "client/compare_at_sizes.h"
-#include "client/large_sizes.h"
+#include "client/size_looks.h"
 #include "graph/emitter.h"
 
 namespace mendel {
@@ -65,7 +65,7 @@ Pair OnePair() {
   Emitter e("one");
   e.Output("y", e.Op("Relu", {e.Input("x", {DType::kF32, {1}})}));
   const Graph graph = *e.Finish();
-  return {graph, graph, {}, {"N"}};
+  return {graph, graph, {}, {"N"}, {}};
 }
 
 using DifferAtOnceFunction = std::function<absl::StatusOr<bool>(const Pair&, bool folded)>;
@@ -139,24 +139,63 @@ TEST(CompareAtSizes, DoubtsTablesThatDifferInRowsWhichNoSizeReads) {
   }
 }
 
-TEST(CompareAtSizes, LooksAtTwoLargeSizesOfADimension) {
-  std::vector<bool> folded_looks;
+absl::StatusOr<PairRelations> NoRelations(const Sizes&) { return PairRelations{}; }
+
+TEST(CompareAtSizes, LooksAtSmallSizesAndAtFourLargeOnes) {
+  int looks = 0;
   const PairVerdict verdict =
-      VerdictBy([](const Sizes&) -> absl::StatusOr<PairRelations> { return PairRelations{}; },
-                [&](const Pair&, bool folded) -> absl::StatusOr<bool> {
-                  folded_looks.push_back(folded);
-                  return false;
-                });
+      VerdictBy(&NoRelations, [&](const Pair&, bool folded) -> absl::StatusOr<bool> {
+        EXPECT_FALSE(folded);
+        ++looks;
+        return false;
+      });
   EXPECT_TRUE(IsEquivalent(verdict));
-  EXPECT_EQ(folded_looks, (std::vector<bool>{false, false}));
+  // 4 to 16, of which 5 is compared, and two large primes and multiples.
+  EXPECT_EQ(looks, 12 + 4);
 }
 
-TEST(CompareAtSizes, DoubtsNumbersThatDifferAtALargeSize) {
-  const PairVerdict verdict =
-      VerdictBy([](const Sizes&) -> absl::StatusOr<PairRelations> { return PairRelations{}; },
-                [](const Pair&, bool) -> absl::StatusOr<bool> { return true; });
+TEST(CompareAtSizes, DoubtsNumbersThatDifferWhereItLooks) {
+  int looks = 0;
+  const PairVerdict verdict = VerdictBy(
+      &NoRelations, [&](const Pair&, bool) -> absl::StatusOr<bool> { return ++looks == 13; });
   EXPECT_EQ(verdict.report.verdict, Verdict::kUnproven);
   EXPECT_EQ(verdict.report.reason, "numbers differ at the sizes N = 65521");
+}
+
+TEST(SizesToLookAt, DimensionsStandBesideEachOther) {
+  const TurningSets turning = {{"B", {}}, {"S", {64, 65}}};
+  const std::vector<Sizes> all = SizesToLookAt(turning, 1);
+  for (const Sizes& wanted :
+       {Sizes{{"B", 1}, {"S", 65}}, Sizes{{"B", 9}, {"S", 1}}, Sizes{{"B", 3}, {"S", 16}},
+        Sizes{{"B", 11}, {"S", 11}}, Sizes{{"B", 64}, {"S", 64}}}) {
+    EXPECT_THAT(all, testing::Contains(wanted));
+  }
+  const TurningSets many = {{"A", {10, 11, 12, 13, 14, 15}},
+                            {"B", {20, 21, 22, 23, 24, 25}},
+                            {"C", {30, 31, 32, 33, 34, 35}}};
+  EXPECT_LT(SizesToLookAt(many, 1).size(), 300u);
+  EXPECT_EQ(SizesToLookAt(many, 1), SizesToLookAt(many, 1));
+}
+
+TEST(SizesToLookAt, LargerSizesCostMore) {
+  EXPECT_TRUE(IsAtLeast({{"N", 4}, {"M", 3}}, {{"N", 4}, {"M", 2}}));
+  EXPECT_FALSE(IsAtLeast({{"N", 4}, {"M", 1}}, {{"N", 4}, {"M", 2}}));
+}
+
+/// The programs exist, and cannot be compared: their outputs have other shapes.
+TEST(CompareAtSizes, DoubtsInterfacesThatDifferAtASize) {
+  PairVerdict verdict;
+  verdict.report.verdict = Verdict::kEquivalent;
+  Pair pair = OnePair();
+  const SizedComparison by = {
+      [](const Sizes&) -> absl::StatusOr<Pair> { return absl::InvalidArgumentError("shapes"); },
+      [](const Sizes&, const Pair&) -> absl::StatusOr<PairVerdict> {
+        return absl::InternalError("not reached");
+      },
+      &NoRelations, &NeverDiffer, [] { return Deadline::Never(); }};
+  ASSERT_TRUE(CompareAtSizes(by, pair, verdict).ok());
+  EXPECT_EQ(verdict.report.verdict, Verdict::kUnproven);
+  EXPECT_EQ(verdict.report.reason, "at the sizes N = 2: shapes");
 }
 
 /// y = x + relu(n - 900) for x[n], or x alone.
@@ -171,7 +210,7 @@ Graph Kinked(int64_t n, bool kinked) {
 
 TEST(LargeSizes, OneEvaluationShowsAKink) {
   for (const int64_t n : {800, 1021}) {
-    const Pair pair = {Kinked(n, true), Kinked(n, false), {}, {}};
+    const Pair pair = {Kinked(n, true), Kinked(n, false), {}, {}, {}};
     ASSERT_TRUE(IsCheapToEvaluate(pair));
     for (const WeightMode weights : {WeightMode::kExact, WeightMode::kSymbolic}) {
       const auto differ = DifferAtOnce(pair, false, weights, 1, Deadline::Never());
@@ -186,7 +225,7 @@ TEST(LargeSizes, LargeProgramsAreNotEvaluated) {
   const ValueId x = e.Input("x", {DType::kF32, {1 << 14, 1 << 10}});
   e.Output("y", e.Op("Relu", {e.Op("Neg", {x})}));
   const Graph graph = *e.Finish();
-  EXPECT_FALSE(IsCheapToEvaluate({graph, graph, {}, {}}));
+  EXPECT_FALSE(IsCheapToEvaluate({graph, graph, {}, {}, {}}));
 }
 
 TEST(CompareAtSizes, DoubtsAProgramThatEndsAlone) {

@@ -185,11 +185,11 @@ TEST(VerdictJson, ExplainsRegionsWhenRequested) {
 
 TEST(VerdictLines, VerdictFirst) {
   const auto lines = VerdictLines(Partial());
-  EXPECT_EQ(lines[0], "partial: 4 of 9 output elements are wrong");
+  EXPECT_EQ(lines[0], "partial: 4 of 9 output elements differ formally");
   PairVerdict bounded = Partial();
   bounded.report.bound_log2 = -98;
   EXPECT_EQ(VerdictLines(bounded)[0],
-            "partial: 4 of 9 output elements are wrong; the others are right, bound 2^-98");
+            "partial: 4 of 9 output elements differ formally; the others are equal, bound 2^-98");
   EXPECT_THAT(lines, testing::Contains(HasSubstr("[0:2, 1:2] wrong: at [0, 1] A gives 1.5")));
   EXPECT_THAT(lines, testing::Contains(HasSubstr("unproven: no gap found")));
   EXPECT_THAT(lines, testing::Contains(HasSubstr("conv1")));

@@ -85,10 +85,10 @@ std::string Headline(const PairVerdict& verdict) {
     return text;
   }
   if (report.verdict == Verdict::kUnproven) return text + ": " + report.reason;
-  text +=
-      Cat(": ", known ? "" : "at least ", wrong, " of ", elements, " output elements are wrong");
+  text += Cat(": ", known ? "" : "at least ", wrong, " of ", elements,
+              " output elements differ formally");
   if (report.verdict == Verdict::kPartial && report.bound_log2 < 0)
-    text += Cat("; the others are right, bound 2^", Decimals(report.bound_log2, 0));
+    text += Cat("; the others are equal, bound 2^", Decimals(report.bound_log2, 0));
   return text;
 }
 

@@ -14,9 +14,9 @@
 #include "client/compare_at_sizes.h"
 #include "client/format.h"
 #include "client/html/pages.h"
-#include "client/large_sizes.h"
 #include "client/limits.h"
 #include "client/load_pair.h"
+#include "client/size_looks.h"
 #include "client/verdict.h"
 #include "graph/rewrite.h"
 #include "optimizer/refit/refit.h"
@@ -139,9 +139,9 @@ absl::StatusOr<PairVerdict> Compared(const PairOptions& options, const Pair& pai
 /// CompareAtSizes for programs of files.
 absl::Status CompareSymbolic(const PairOptions& options, const Deadline& deadline, Context& context,
                              Pair& pair, PairVerdict& verdict) {
-  const auto sized = [&](const Sizes& sizes) {
+  const auto sized = [&, groups = pair.groups](const Sizes& sizes) {
     PairOptions result = options;
-    result.import.symbol_sizes = sizes;
+    result.import.symbol_sizes = SizesOfNames(groups, sizes);
     return result;
   };
   // Most of the time is for the comparisons.

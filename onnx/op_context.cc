@@ -213,6 +213,7 @@ absl::StatusOr<std::vector<ValueId>> OpContext::EmitAll(std::string_view op,
   if (SizeRelations* relations = importer_.size_relations(); relations != nullptr) {
     const auto constant = [&](ValueId value) { return importer_.Evaluated(value); };
     AddSizeRelations(builder, id, relation_name_, constant, *relations);
+    AddEmitted(relation_name_, op, *relations);
     AddTableReads(builder, id, relation_name_, constant, importer_.table_reads());
     // A step alone: what one step compares hides no change of another.
     if (frame_.in_step) AddSizeRelations(builder, id, Cat("step ", name_), constant, *relations);

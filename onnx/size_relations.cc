@@ -276,6 +276,34 @@ void AddShapes(const GraphBuilder& builder, const std::string& key, const Node& 
 
 using Constants = std::function<const Tensor*(ValueId)>;
 
+/// Operators whose results are compared in other ways, or follow their operands.
+bool FollowsOperands(std::string_view op) {
+  constexpr std::array<std::string_view, 19> kOperators = {
+      "Add",     "Cast",  "Concat", "Conv",      "Div",     "Expand",     "Gather",
+      "MatMul",  "Mod",   "Mul",    "Neg",       "Pow",     "ReduceProd", "ReduceSum",
+      "Reshape", "Slice", "Sub",    "Transpose", "Constant"};
+  return std::find(kOperators.begin(), kOperators.end(), op) != kOperators.end();
+}
+
+/// Places of a short result that become 0, 1 or negative: positions, counts, chosen numbers.
+void AddSigns(const GraphBuilder& builder, int32_t id, const std::string& key,
+              const Constants& constant, SizeRelations& relations) {
+  const Node& node = builder.node(id);
+  if (FollowsOperands(node.op->name)) return;
+  for (size_t k = 0; k < node.outputs.size(); ++k) {
+    const int64_t size = NumElements(node.outputs[k]);
+    if (size > kMostPlaces) continue;
+    const Tensor* result = constant({id, static_cast<int32_t>(k)});
+    for (int64_t i = 0; result != nullptr && i < size; ++i) {
+      const double number = result->DoubleAt(i);
+      relations[Cat(key, " result ", k, " of ", size, " at ", i)] |= number == 0   ? 1
+                                                                     : number == 1 ? 2
+                                                                     : number > 0  ? 4
+                                                                                   : 8;
+    }
+  }
+}
+
 void AddOnlyOperand(const GraphBuilder& builder, int32_t id, const std::string& key,
                     const Constants& constant, SizeRelations& relations) {
   const ValueId input = builder.node(id).inputs[0];
@@ -292,6 +320,12 @@ void AddSizeRelation(const std::string& key, int64_t a, int64_t b, SizeRelations
   relations[key] |= Relation(a, b);
 }
 
+void AddEmitted(const std::string& name, std::string_view op, SizeRelations& relations) {
+  unsigned sum = 0;
+  for (const char letter : op) sum = 31 * sum + static_cast<unsigned char>(letter);
+  relations[Cat(name, " becomes")] |= static_cast<uint8_t>(1u << sum % 8);
+}
+
 void AddSizeRelations(const GraphBuilder& builder, int32_t id, const std::string& name,
                       const std::function<const Tensor*(ValueId)>& constant,
                       SizeRelations& relations) {
@@ -302,6 +336,7 @@ void AddSizeRelations(const GraphBuilder& builder, int32_t id, const std::string
   std::vector<const Tensor*> operands;
   const bool compares = ComparesOperands(op) && node.inputs.size() == 2;
   const bool wraps = op == "Add" || op == "Mul" || op == "Sub";
+  AddSigns(builder, id, key, constant, relations);
   const bool extreme = op == "ReduceMax" || op == "ReduceMin" || op == "ArgMax" || op == "ArgMin";
   const bool truncates = op == "Floor" || op == "Ceil" || op == "Round";
   if (op == "Loop") AddSteps(key, node, relations);

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
@@ -27,6 +28,9 @@ using SizeRelations = std::map<std::string, uint8_t>;
 void AddSizeRelations(const GraphBuilder& builder, int32_t node, const std::string& name,
                       const std::function<const Tensor*(ValueId)>& constant,
                       SizeRelations& relations);
+
+/// Adds that the ONNX node `name` became the operator `op`: other sizes may become other ones.
+void AddEmitted(const std::string& name, std::string_view op, SizeRelations& relations);
 
 /// Adds the relation of two numbers.
 void AddSizeRelation(const std::string& key, int64_t a, int64_t b, SizeRelations& relations);

@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <string_view>
 
 #include "base/status.h"
 #include "onnx/size_relations.h"
@@ -14,27 +14,33 @@ constexpr int64_t kMostPositions = int64_t{1} << 22;
 void AddTableReads(const GraphBuilder& builder, int32_t id, const std::string& name,
                    const std::function<const Tensor*(ValueId)>& constant, TableReads& reads) {
   const Node& node = builder.node(id);
-  const bool gathers = node.op->name == "Gather";
-  if ((!gathers && node.op->name != "Slice") || !IsConstant(builder.node(node.inputs[0].node)))
-    return;
-  const Tensor& table = ConstantValue(builder.node(node.inputs[0].node));
-  const Shape& shape = table.shape();
+  const std::string_view op = node.op->name;
+  const bool nd = op == "GatherND", elements = op == "GatherElements";
+  const bool gathers = op == "Gather" || nd || elements;
+  if (!gathers && op != "Slice") return;
+  const auto small = [&](ValueId value) {
+    return NumElements(builder.type(value)) <= kMostPositions ? constant(value) : nullptr;
+  };
+  const bool stored = IsConstant(builder.node(node.inputs[0].node));
+  const Tensor* table =
+      stored ? &ConstantValue(builder.node(node.inputs[0].node)) : small(node.inputs[0]);
+  if (table == nullptr || table->shape().empty()) return;
+  const Shape& shape = table->shape();
   const auto rows_of = [&](int64_t axis) -> std::vector<bool>& {
     TableRead& read = reads[Cat(name, " rows of axis ", axis)];
-    read.table = table;
+    read.table = *table;
     read.rows.resize(static_cast<size_t>(shape[static_cast<size_t>(axis)]), false);
     return read.rows;
   };
   if (gathers) {
-    const int64_t axis = node.attrs.Int("axis");
-    const Tensor* indices =
-
-        NumElements(builder.type(node.inputs[1])) <= kMostPositions ? constant(node.inputs[1])
-                                                                    : nullptr;
+    // The first coordinate of GatherND stands for its row.
+    const int64_t axis = nd ? node.attrs.Int("batch_dims") : node.attrs.Int("axis");
+    const Tensor* indices = small(node.inputs[1]);
     if (indices == nullptr) return;
+    const int64_t step = nd ? indices->shape().back() : 1;
     std::vector<bool>& rows = rows_of(axis);
     const int64_t extent = shape[static_cast<size_t>(axis)];
-    for (int64_t i = 0; i < indices->size(); ++i) {
+    for (int64_t i = 0; i < indices->size(); i += step) {
       const int64_t index = indices->IntAt(i), row = index < 0 ? index + extent : index;
       if (row >= 0 && row < extent) rows[static_cast<size_t>(row)] = true;
     }

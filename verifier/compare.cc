@@ -18,6 +18,7 @@
 #include "verifier/constants.h"
 #include "verifier/divergence.h"
 #include "verifier/exact_casts.h"
+#include "verifier/regions/right_elements.h"
 #include "verifier/weights/large_weights.h"
 #include "verifier/weights/weight_pieces.h"
 #include "verifier/weights/weights.h"
@@ -230,7 +231,28 @@ class Comparison {
       if (none) output.regions_known = output.elements == 0;
       if (!output.regions_known) output.boxes = {{Box::Whole(output.shape), std::nullopt, ""}};
     }
+    MENDEL_RETURN_IF_ERROR(CheckRightElements());
     return Witnesses();
+  }
+
+  /// Elements of one formal value are right only where both programs have it for the same inputs.
+  absl::Status CheckRightElements() {
+    std::vector<std::vector<Box>> wrong;
+    for (const ComparedOutput& output : report_.outputs) {
+      std::vector<Box>& boxes = wrong.emplace_back();
+      for (const ComparedBox& box : output.boxes) boxes.push_back(box.box);
+    }
+    const absl::StatusOr<Graph> a = WithoutElements(a_, wrong), b = WithoutElements(b_, wrong);
+    absl::Status defined = a.ok() ? b.status() : a.status();
+    if (defined.ok() && !a->outputs().empty()) {
+      defined = CheckDomainOfAxioms(*a, *b, {}, VerifierOptionsFor(options_.verifier.weights));
+    }
+    if (defined.ok()) return absl::OkStatus();
+    for (ComparedOutput& output : report_.outputs) {
+      if (output.wrong_elements < output.elements) output.regions_known = false;
+    }
+    report_.bound_log2 = 0;
+    return absl::OkStatus();
   }
 
   /// Axioms may show more elements equal or, where they part what oracles hold together, fewer: the

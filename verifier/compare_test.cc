@@ -309,6 +309,25 @@ TEST(Compare, OutOfTime) {
   EXPECT_EQ(report.reason, "out of time");
 }
 
+/// The first elements differ. The others have one formal value, and B's is NaN for some inputs.
+TEST(Compare, ElementsThatAreNotDefinedAlikeAreNotRight) {
+  const std::string start =
+      "%0 = Input() {name = \"x\", shape = [2]}\n"
+      "%1 = Constant() {value = f32[2]{1, 0}}\n";
+  const std::string a = start + "%2 = Add(%0, %1)\nreturn \"y\" = %2";
+  const std::string more = "%2 = Constant() {value = f32[2]{2, 0}}\n%3 = Add(%0, %2)\n";
+  EXPECT_EQ(Compare(a, start + more + "return \"y\" = %3").verdict, Verdict::kPartial);
+  for (const std::string undefined :
+       {"%4 = Log(%0)\n%5 = Sub(%4, %4)\n%6 = Add(%3, %5)\n",
+        "%4 = Constant() {value = f32[2]{1, inf}}\n%5 = Sub(%4, %4)\n%6 = Add(%3, %5)\n",
+        "%4 = Mul(%3, %0)\n%6 = Div(%4, %0)\n"}) {
+    const CompareReport report = Compare(a, start + more + undefined + "return \"y\" = %6");
+    EXPECT_EQ(report.verdict, Verdict::kDifferent) << undefined;
+    EXPECT_FALSE(report.outputs[0].regions_known) << undefined;
+    EXPECT_EQ(report.bound_log2, 0);
+  }
+}
+
 TEST(ShareEqualConstants, ByTypeAndBytes) {
   const auto graph = [](const std::string& constant) {
     return Parse("  %0 = Input() {name = \"x\", shape = [2]}\n  %1 = Constant() {" + constant +

@@ -1,0 +1,137 @@
+#include "client/paired_dimensions.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "base/status.h"
+
+namespace mendel {
+namespace {
+
+/// The name of dimension `d`; empty where the model fixes it.
+std::string NameOf(const DeclaredValue& input, size_t d) {
+  const DeclaredDimension& dimension = input.shape[d];
+  if (dimension.size >= 0) return "";
+  // Paddle's exporter calls every unknown extent "?".
+  const bool named = !dimension.name.empty() && dimension.name != "?";
+  return named ? dimension.name : Cat(input.name, ":", d);
+}
+
+/// For every input of A its partner in B, if any.
+std::vector<std::optional<size_t>> PartnersOf(const ModelInterface& a, const ModelInterface& b,
+                                              const std::map<std::string, std::string>& names) {
+  std::vector<std::optional<size_t>> partners(a.inputs.size());
+  std::vector<bool> taken(b.inputs.size(), false);
+  const auto take = [&](size_t i, const std::string& name) {
+    for (size_t k = 0; k < b.inputs.size() && !partners[i].has_value(); ++k) {
+      if (taken[k] || b.inputs[k].name != name) continue;
+      partners[i] = k;
+      taken[k] = true;
+    }
+  };
+  for (size_t i = 0; i < a.inputs.size(); ++i) {
+    const auto mapped = names.find(a.inputs[i].name);
+    if (mapped != names.end()) take(i, mapped->second);
+  }
+  for (size_t i = 0; i < a.inputs.size(); ++i) take(i, a.inputs[i].name);
+  for (size_t i = 0; i < a.inputs.size(); ++i) {
+    const auto free = std::find(taken.begin(), taken.end(), false);
+    if (partners[i].has_value() || free == taken.end()) continue;
+    partners[i] = static_cast<size_t>(free - taken.begin());
+    *free = true;
+  }
+  return partners;
+}
+
+/// Names that are one, by the first of them.
+class Union {
+ public:
+  void Add(const std::string& name) {
+    if (first_.emplace(name, name).second) order_.push_back(name);
+  }
+
+  std::string First(const std::string& name) const {
+    const auto found = first_.find(name);
+    return found == first_.end() || found->second == name ? name : First(found->second);
+  }
+
+  void Join(const std::string& x, const std::string& y) {
+    Add(x);
+    Add(y);
+    const std::string a = First(x), b = First(y);
+    const auto rank = [&](const std::string& name) {
+      return std::find(order_.begin(), order_.end(), name) - order_.begin();
+    };
+    if (a != b) first_[rank(a) < rank(b) ? b : a] = rank(a) < rank(b) ? a : b;
+  }
+
+ private:
+  std::map<std::string, std::string> first_;
+  std::vector<std::string> order_;
+};
+
+std::set<std::string> NamesOf(const ModelInterface& model) {
+  std::set<std::string> names;
+  for (const DeclaredValue& input : model.inputs) {
+    for (size_t d = 0; d < input.shape.size(); ++d) names.insert(NameOf(input, d));
+  }
+  return names;
+}
+
+}  // namespace
+
+DimensionGroups PairDimensions(const ModelInterface& a, const ModelInterface& b,
+                               const std::map<std::string, std::string>& names,
+                               const std::set<std::string>& open) {
+  Union one;
+  for (const DeclaredValue& input : a.inputs) {
+    for (size_t d = 0; d < input.shape.size(); ++d) one.Add(NameOf(input, d));
+  }
+  const std::vector<std::optional<size_t>> partners = PartnersOf(a, b, names);
+  for (size_t i = 0; i < partners.size(); ++i) {
+    if (!partners[i].has_value()) continue;
+    const DeclaredValue &x = a.inputs[i], &y = b.inputs[*partners[i]];
+    for (size_t d = 0; d < std::min(x.shape.size(), y.shape.size()); ++d) {
+      const std::string p = NameOf(x, d), q = NameOf(y, d);
+      if (open.contains(p) && open.contains(q)) one.Join(p, q);
+    }
+  }
+  DimensionGroups groups;
+  for (const std::string& name : open) groups[one.First(name)].insert(name);
+  return groups;
+}
+
+Sizes SizesOfNames(const DimensionGroups& groups, const Sizes& sizes) {
+  Sizes all;
+  for (const auto& [first, size] : sizes) {
+    const auto group = groups.find(first);
+    if (group == groups.end()) all[first] = size;
+    if (group == groups.end()) continue;
+    for (const std::string& name : group->second) all[name] = size;
+  }
+  return all;
+}
+
+std::vector<std::string> NotesOnGroups(const DimensionGroups& groups, const ModelInterface& a,
+                                       const ModelInterface& b) {
+  std::vector<std::string> notes;
+  const std::set<std::string> of_a = NamesOf(a), of_b = NamesOf(b);
+  for (const auto& [first, group] : groups) {
+    for (const auto& [side, other, own] :
+         {std::tuple("A", "B", &of_a), std::tuple("B", "A", &of_b)}) {
+      std::string text;
+      int count = 0;
+      for (const std::string& name : group) {
+        if (!own->contains(name)) continue;
+        text += Cat(count++ == 0 ? "'" : ", '", name, "'");
+      }
+      if (count < 2) continue;
+      notes.push_back(Cat("dimensions ", text, " of ", side, " have one size, as in ", other,
+                          "; other sizes are not compared"));
+    }
+  }
+  return notes;
+}
+
+}  // namespace mendel

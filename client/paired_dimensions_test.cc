@@ -1,0 +1,60 @@
+#include "client/paired_dimensions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mendel {
+namespace {
+
+using testing::HasSubstr;
+
+DeclaredValue Value(const std::string& name, const std::vector<std::string>& dimensions) {
+  DeclaredValue value{name, DType::kF32, true, {}};
+  for (const std::string& dimension : dimensions) {
+    const bool fixed = !dimension.empty() && dimension[0] >= '0' && dimension[0] <= '9';
+    value.shape.push_back({fixed ? std::stoll(dimension) : -1, fixed ? "" : dimension});
+  }
+  return value;
+}
+
+ModelInterface Model(std::vector<DeclaredValue> inputs) {
+  ModelInterface model;
+  model.inputs = std::move(inputs);
+  return model;
+}
+
+TEST(PairDimensions, RenamedAndUnnamedOnesAreOne) {
+  const ModelInterface a = Model({Value("x", {"N", "3", "L"}), Value("y", {"L"})});
+  const ModelInterface b = Model({Value("x", {"batch", "3", ""}), Value("data", {"?"})});
+  const DimensionGroups groups = PairDimensions(a, b, {}, {"N", "L", "batch", "x:2", "data:0"});
+  EXPECT_EQ(groups, (DimensionGroups{{"N", {"N", "batch"}}, {"L", {"L", "x:2", "data:0"}}}));
+  EXPECT_EQ(SizesOfNames(groups, {{"N", 2}, {"L", 5}}),
+            (Sizes{{"N", 2}, {"batch", 2}, {"L", 5}, {"x:2", 5}, {"data:0", 5}}));
+  EXPECT_TRUE(NotesOnGroups(groups, a, a).empty());
+}
+
+TEST(PairDimensions, InputsArePairedByMapThenNameThenPosition) {
+  const ModelInterface a = Model({Value("p", {"P"}), Value("q", {"Q"}), Value("r", {"R"})});
+  const ModelInterface b = Model({Value("z", {"Z"}), Value("q", {"K"}), Value("w", {"W"})});
+  EXPECT_EQ(PairDimensions(a, b, {{"p", "w"}}, {"P", "Q", "R", "Z", "K", "W"}),
+            (DimensionGroups{{"P", {"P", "W"}}, {"Q", {"Q", "K"}}, {"R", {"R", "Z"}}}));
+}
+
+TEST(PairDimensions, TwoNamesOfOneModelAreReported) {
+  const ModelInterface a = Model({Value("x", {"N"}), Value("y", {"M"})});
+  const ModelInterface b = Model({Value("x", {"N"}), Value("y", {"N"})});
+  const DimensionGroups groups = PairDimensions(a, b, {}, {"N", "M"});
+  EXPECT_EQ(groups, (DimensionGroups{{"N", {"N", "M"}}}));
+  const std::vector<std::string> notes = NotesOnGroups(groups, a, b);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_THAT(notes[0], HasSubstr("dimensions 'M', 'N' of A have one size"));
+}
+
+TEST(PairDimensions, FixedAndGivenOnesAreInNoGroup) {
+  const ModelInterface a = Model({Value("x", {"N", "4"})});
+  const ModelInterface b = Model({Value("x", {"M", "L"})});
+  EXPECT_EQ(PairDimensions(a, b, {}, {"L"}), (DimensionGroups{{"L", {"L"}}}));
+}
+
+}  // namespace
+}  // namespace mendel
