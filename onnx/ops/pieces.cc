@@ -97,6 +97,9 @@ absl::Status ImportSlice(OpContext& op) {
     for (const int64_t bound : {(*starts)[k], (*ends)[k]})
       op.NoteRelation(Cat("bound of axis ", axis), std::abs(std::max(bound, kLowest + 1)),
                       shape[d]);
+    if (steps.has_value())
+      op.NoteRelation(Cat("step of axis ", axis), std::abs(std::max((*steps)[k], kLowest + 1)),
+                      shape[d]);
     MENDEL_RETURN_IF_ERROR(AddRange(shape[d], (*starts)[k], (*ends)[k],
                                     steps.has_value() ? (*steps)[k] : 1, d, ranges));
   }

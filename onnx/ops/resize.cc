@@ -109,6 +109,8 @@ absl::Status ImportResize(OpContext& op) {
                             op.ConstantDoubles(first_form ? 1 : 2, "scales"));
     MENDEL_RETURN_IF_ERROR(SetScales(shape, axes, scales, plan));
   }
+  for (const size_t axis : axes)
+    op.NoteRelation(Cat("size of axis ", axis), plan.sizes[axis], shape[axis]);
   if (!first_form && transform == "tf_crop_and_resize")
     MENDEL_RETURN_IF_ERROR(SetRoi(op, axes, plan));
   std::string nearest = op.Str("nearest_mode", first_form ? "floor" : "round_prefer_floor");
