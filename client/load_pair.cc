@@ -139,10 +139,13 @@ absl::Status SelectOutputs(const std::vector<std::string>& wanted, const Names& 
   return absl::OkStatus();
 }
 
-/// Declared inputs of a model; of a plan, none.
+/// Declared inputs of a model. None of a plan, and of a model with outputs of no declared type:
+/// its dimensions are paired by name alone.
 absl::StatusOr<ModelInterface> InterfaceOf(const std::string& path, const ModelOptions& import) {
   if (IsPlanSide(path, import)) return ModelInterface();
-  return import.bytes.has_value() ? ParseInterface(*import.bytes) : ReadInterface(path);
+  absl::StatusOr<ModelInterface> interface =
+      import.bytes.has_value() ? ParseInterface(*import.bytes) : ReadInterface(path);
+  return absl::IsUnimplemented(interface.status()) ? ModelInterface() : interface;
 }
 
 /// Groups the open dimensions of a pair.
