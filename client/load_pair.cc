@@ -55,13 +55,6 @@ absl::StatusOr<ModelOptions> OptionsOfB(const ModelOptions& options, const Names
     return pair == names.end() ? name : pair->second;
   };
   ModelOptions result;
-  for (const auto& [dimension, size] : options.symbol_sizes) {
-    const size_t colon = dimension.rfind(':');
-    const std::string name = dimension.substr(0, colon);
-    const bool unnamed = colon != std::string::npos && names.contains(name);
-    result.symbol_sizes[unnamed ? renamed(name) + dimension.substr(colon) : dimension] = size;
-    result.symbol_sizes[dimension] = size;
-  }
   for (const std::string& text : options.shapes) {
     MENDEL_ASSIGN_OR_RETURN(const auto shapes, ParseShapes(text));
     for (const auto& [name, shape] : shapes) {
@@ -89,6 +82,7 @@ absl::StatusOr<SideOptions> OptionsOfSides(const PairOptions& options) {
   sides.a = options.import;
   sides.a.bytes = options.a_bytes;
   MENDEL_ASSIGN_OR_RETURN(sides.b, OptionsOfB(options.import, sides.names));
+  sides.b.symbol_sizes = options.b_sizes;
   sides.b.bytes = options.b_bytes;
   return sides;
 }
@@ -150,13 +144,14 @@ absl::StatusOr<ModelInterface> InterfaceOf(const std::string& path, const ModelO
 
 /// Groups the open dimensions of a pair.
 absl::Status GroupDimensions(const PairOptions& options, const SideOptions& sides,
-                             const std::set<std::string>& open, Pair& pair) {
-  if (open.empty()) return absl::OkStatus();
+                             const std::set<std::string>& open_a,
+                             const std::set<std::string>& open_b, Pair& pair) {
+  if (open_a.empty() && open_b.empty()) return absl::OkStatus();
   MENDEL_ASSIGN_OR_RETURN(const ModelInterface a, InterfaceOf(options.a, sides.a));
   MENDEL_ASSIGN_OR_RETURN(const ModelInterface b, InterfaceOf(options.b, sides.b));
-  pair.groups = PairDimensions(a, b, sides.names, open);
+  pair.groups = PairDimensions(a, b, sides.names, open_a, open_b);
   for (const auto& [first, group] : pair.groups) pair.open.insert(first);
-  for (std::string& note : NotesOnGroups(pair.groups, a, b)) pair.notes.push_back(std::move(note));
+  for (std::string& note : NotesOnGroups(pair.groups)) pair.notes.push_back(std::move(note));
   return absl::OkStatus();
 }
 
@@ -196,16 +191,16 @@ absl::Status AddRelations(std::string_view side, const std::string& path, ModelO
 }  // namespace
 
 absl::StatusOr<Pair> LoadPair(const PairOptions& options, Context& context) {
-  std::set<std::string> open;
+  std::set<std::string> open_a, open_b;
   MENDEL_ASSIGN_OR_RETURN(SideOptions sides, OptionsOfSides(options));
-  MENDEL_ASSIGN_OR_RETURN(Graph a, LoadProgram(options.a, sides.a, context, open));
-  MENDEL_ASSIGN_OR_RETURN(Graph b, LoadProgram(options.b, sides.b, context, open));
+  MENDEL_ASSIGN_OR_RETURN(Graph a, LoadProgram(options.a, sides.a, context, open_a));
+  MENDEL_ASSIGN_OR_RETURN(Graph b, LoadProgram(options.b, sides.b, context, open_b));
   if (!options.outputs.empty())
     MENDEL_RETURN_IF_ERROR(SelectOutputs(options.outputs, sides.names, a, b));
   MENDEL_ASSIGN_OR_RETURN(MatchedModel matched, MatchInterfaces(a, b, sides.names));
   MENDEL_ASSIGN_OR_RETURN(b, HoldEqualWeightsOnce(a, matched.graph));
   Pair pair{std::move(a), std::move(b), std::move(matched.notes), {}, {}};
-  MENDEL_RETURN_IF_ERROR(GroupDimensions(options, sides, open, pair));
+  MENDEL_RETURN_IF_ERROR(GroupDimensions(options, sides, open_a, open_b, pair));
   return pair;
 }
 

@@ -71,62 +71,62 @@ class Union {
   std::vector<std::string> order_;
 };
 
-std::set<std::string> NamesOf(const ModelInterface& model) {
-  std::set<std::string> names;
-  for (const DeclaredValue& input : model.inputs) {
-    for (size_t d = 0; d < input.shape.size(); ++d) names.insert(NameOf(input, d));
-  }
-  return names;
-}
+/// Names of both models in one list.
+std::string Side(char side, const std::string& name) { return side + name; }
 
 }  // namespace
 
 DimensionGroups PairDimensions(const ModelInterface& a, const ModelInterface& b,
                                const std::map<std::string, std::string>& names,
-                               const std::set<std::string>& open) {
+                               const std::set<std::string>& open_a,
+                               const std::set<std::string>& open_b) {
   Union one;
   for (const DeclaredValue& input : a.inputs) {
-    for (size_t d = 0; d < input.shape.size(); ++d) one.Add(NameOf(input, d));
+    for (size_t d = 0; d < input.shape.size(); ++d) one.Add(Side('A', NameOf(input, d)));
   }
+  for (const std::string& name : open_a) one.Add(Side('A', name));
   const std::vector<std::optional<size_t>> partners = PartnersOf(a, b, names);
   for (size_t i = 0; i < partners.size(); ++i) {
     if (!partners[i].has_value()) continue;
     const DeclaredValue &x = a.inputs[i], &y = b.inputs[*partners[i]];
     for (size_t d = 0; d < std::min(x.shape.size(), y.shape.size()); ++d) {
       const std::string p = NameOf(x, d), q = NameOf(y, d);
-      if (open.contains(p) && open.contains(q)) one.Join(p, q);
+      if (open_a.contains(p) && open_b.contains(q)) one.Join(Side('A', p), Side('B', q));
     }
   }
+  const bool unknown = a.inputs.empty() || b.inputs.empty();
+  for (const std::string& name : open_b) {
+    if (unknown && open_a.contains(name)) one.Join(Side('A', name), Side('B', name));
+  }
   DimensionGroups groups;
-  for (const std::string& name : open) groups[one.First(name)].insert(name);
+  const auto group = [&](char side, const std::string& name) -> DimensionGroup& {
+    const std::string first = one.First(Side(side, name));
+    return groups[first[0] == 'A' ? first.substr(1) : first.substr(1) + " of B"];
+  };
+  for (const std::string& name : open_a) group('A', name).a.insert(name);
+  for (const std::string& name : open_b) group('B', name).b.insert(name);
   return groups;
 }
 
-Sizes SizesOfNames(const DimensionGroups& groups, const Sizes& sizes) {
+Sizes SizesOfNames(const DimensionGroups& groups, std::set<std::string> DimensionGroup::*side,
+                   const Sizes& sizes) {
   Sizes all;
   for (const auto& [first, size] : sizes) {
     const auto group = groups.find(first);
-    if (group == groups.end()) all[first] = size;
     if (group == groups.end()) continue;
-    for (const std::string& name : group->second) all[name] = size;
+    for (const std::string& name : group->second.*side) all[name] = size;
   }
   return all;
 }
 
-std::vector<std::string> NotesOnGroups(const DimensionGroups& groups, const ModelInterface& a,
-                                       const ModelInterface& b) {
+std::vector<std::string> NotesOnGroups(const DimensionGroups& groups) {
   std::vector<std::string> notes;
-  const std::set<std::string> of_a = NamesOf(a), of_b = NamesOf(b);
   for (const auto& [first, group] : groups) {
     for (const auto& [side, other, own] :
-         {std::tuple("A", "B", &of_a), std::tuple("B", "A", &of_b)}) {
+         {std::tuple("A", "B", &group.a), std::tuple("B", "A", &group.b)}) {
+      if (own->size() < 2) continue;
       std::string text;
-      int count = 0;
-      for (const std::string& name : group) {
-        if (!own->contains(name)) continue;
-        text += Cat(count++ == 0 ? "'" : ", '", name, "'");
-      }
-      if (count < 2) continue;
+      for (const std::string& name : *own) text += Cat(text.empty() ? "'" : ", '", name, "'");
       notes.push_back(Cat("dimensions ", text, " of ", side, " have one size, as in ", other,
                           "; other sizes are not compared"));
     }

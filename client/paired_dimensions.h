@@ -1,7 +1,7 @@
 // Symbolic dimensions of two models that must have one size.
 //
-// Tools rename dimensions: x["N"] in one model is x["batch"], or unnamed, in the other. Dimensions
-// are one where they have one name, or one place of paired inputs.
+// Names are a model's own: x["N"] in one model is x["batch"], or unnamed, in the other. Dimensions
+// are one where one model gives them one name, or where they have one place of paired inputs.
 #ifndef MENDEL_CLIENT_PAIRED_DIMENSIONS_H_
 #define MENDEL_CLIENT_PAIRED_DIMENSIONS_H_
 
@@ -15,22 +15,28 @@
 
 namespace mendel {
 
-/// By the first name in A's order: all names of one size, itself among them. An unnamed dimension
-/// `d` of input x is "x:d".
-using DimensionGroups = std::map<std::string, std::set<std::string>>;
+/// The names that each model has for one size. An unnamed dimension `d` of input x is "x:d".
+struct DimensionGroup {
+  std::set<std::string> a, b;
+  bool operator==(const DimensionGroup&) const = default;
+};
+/// By A's first name, or by "NAME of B" where A has none.
+using DimensionGroups = std::map<std::string, DimensionGroup>;
 
-/// Groups of the dimensions `open`. Inputs are paired as by MatchInterfaces: by `names` (A's name
-/// to B's), by name, then by position.
+/// Groups of the dimensions that no shape fixes. Inputs are paired as by MatchInterfaces: by
+/// `names` (A's name to B's), by name, then by position. Where an interface is unknown, equal names
+/// are one.
 DimensionGroups PairDimensions(const ModelInterface& a, const ModelInterface& b,
                                const std::map<std::string, std::string>& names,
-                               const std::set<std::string>& open);
+                               const std::set<std::string>& open_a,
+                               const std::set<std::string>& open_b);
 
-/// The sizes of all names, for sizes of the groups.
-Sizes SizesOfNames(const DimensionGroups& groups, const Sizes& sizes);
+/// The sizes of one model's names, for sizes of the groups.
+Sizes SizesOfNames(const DimensionGroups& groups, std::set<std::string> DimensionGroup::*side,
+                   const Sizes& sizes);
 
-/// A sentence for each group in which one model has two names of its own.
-std::vector<std::string> NotesOnGroups(const DimensionGroups& groups, const ModelInterface& a,
-                                       const ModelInterface& b);
+/// A sentence for each group in which one model has two names.
+std::vector<std::string> NotesOnGroups(const DimensionGroups& groups);
 
 }  // namespace mendel
 

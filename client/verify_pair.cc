@@ -141,7 +141,8 @@ absl::Status CompareSymbolic(const PairOptions& options, const Deadline& deadlin
                              Pair& pair, PairVerdict& verdict) {
   const auto sized = [&, groups = pair.groups](const Sizes& sizes) {
     PairOptions result = options;
-    result.import.symbol_sizes = SizesOfNames(groups, sizes);
+    result.import.symbol_sizes = SizesOfNames(groups, &DimensionGroup::a, sizes);
+    result.b_sizes = SizesOfNames(groups, &DimensionGroup::b, sizes);
     return result;
   };
   // Most of the time is for the comparisons.

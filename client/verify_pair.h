@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ struct PairOptions {
   std::optional<std::string_view> a_bytes = {};
   std::optional<std::string_view> b_bytes = {};
   ModelOptions import;
+  /// ModelOptions::symbol_sizes of B; those of `import` are A's. Not options.
+  std::map<std::string, int64_t> b_sizes = {};
   std::vector<std::string> names;    ///< "a=b": A's name and B's
   std::vector<std::string> outputs;  ///< outputs of A; empty: all
   WeightMode weights = WeightMode::kExact;

@@ -180,3 +180,58 @@ def kinks_of_sizes(rng):
         model.output(make(model, x, k), "f32")
     feeds = [{"x": floats(rng, [n])} for n in sizes]
     return Pair(a.build(), b.build(), equal, feeds, what, tolerance=1e-2 if equal else 1e-7 if what == "share" else 1e-4)
+
+
+def _extent(m, x, axis):
+    return m.op("Slice", _shape(m, x), m.constant([axis], "i64"), m.constant([axis + 1], "i64"))
+
+
+def _beyond(m, value, limit):
+    return m.op("Greater", value, m.constant([limit], "i64"))
+
+
+def _equals(m, value, number):
+    return m.op("Equal", value, m.constant([number], "i64"))
+
+
+# Conditions on x[N, M] and two numbers, with sizes at which they hold: x changes its sign there.
+_JOINT = {
+    "N == 1 and M > k": lambda m, n, c, k, j: (m.op("And", _equals(m, n, 1), _beyond(m, c, k)), (1, k + 1)),
+    "N > j and M > k": lambda m, n, c, k, j: (m.op("And", _beyond(m, n, j), _beyond(m, c, k)), (j + 1, k + 1)),
+    "min > j": lambda m, n, c, k, j: (_beyond(m, m.op("Min", n, c), j), (j + 1, j + 1)),
+    "N == M > j": lambda m, n, c, k, j: (m.op("And", m.op("Equal", n, c), _beyond(m, n, j)), (j + 1, j + 1)),
+    "N - M > k": lambda m, n, c, k, j: (m.op("And", _beyond(m, m.op("Sub", n, c), k), _beyond(m, c, 1)), (k + 4, 3)),
+    "N M > k": lambda m, n, c, k, j: (_beyond(m, m.op("Mul", n, c), k), (k // 2, 3)),
+}
+
+
+@attack
+def joint_sizes(rng):
+    """Two dimensions matter together; B may give them other names, or none."""
+    equal = rng.random() < 0.3
+    what = rng.choice(sorted(_JOINT))
+    k, j = rng.choice([4, 9, 40, 90, 150]), rng.choice([4, 10, 28, 60])
+    names = rng.choice([["N", "M"], ["batch", "length"], ["M", "N"], [None, None], ["?", "?"]])
+    models, sizes = [], None
+    for changes, dimensions in ((True, ["N", "M"]), (equal, names)):
+        m = Model()
+        x = m.input("x", "f32", dimensions)
+        condition, sizes = _JOINT[what](m, _extent(m, x, 0), _extent(m, x, 1), k, j)
+        models.append(m.output(m.op("Where", condition, m.op("Neg", x), x) if changes else m.op("Identity", x), "f32"))
+    feeds = [{"x": floats(rng, list(sizes))}, {"x": floats(rng, [2, 3])}]
+    return Pair(models[0].build(), models[1].build(), equal, feeds, f"{what}, B's names {names}")
+
+
+@attack
+def small_strides(rng):
+    """Pools whose windows are counted up or down: they differ where the last window is not whole."""
+    equal = rng.random() < 0.2
+    stride, pad = rng.randrange(3, 12), rng.randrange(1, 5)
+    kernel = 2 * pad + 1  # N = 1 has a window, too
+    a, b = Model(), Model()
+    for model, ceil in ((a, 1), (b, 1 if equal else 0)):
+        x = model.input("x", "f32", [1, 1, "N"])
+        y = model.op("MaxPool", x, kernel_shape=[kernel], strides=[stride], pads=[pad, pad], ceil_mode=ceil)
+        model.output(model.op("ReduceSum", y, keepdims=0), "f32")
+    feeds = [{"x": floats(rng, [1, 1, n])} for n in range(kernel, kernel + 2 * stride)]
+    return Pair(a.build(), b.build(), equal, feeds, f"kernel {kernel}, stride {stride}, pad {pad}")
