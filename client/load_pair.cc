@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "base/status.h"
+#include "client/facts_context.h"
 #include "client/format.h"
 #include "graph/rewrite.h"
 #include "runtime/plan.h"
@@ -144,30 +144,17 @@ absl::StatusOr<ModelInterface> InterfaceOf(const std::string& path, const ModelO
 
 /// Groups the open dimensions of a pair.
 absl::Status GroupDimensions(const PairOptions& options, const SideOptions& sides,
+                             const std::map<std::string, std::string>& inputs,
                              const std::set<std::string>& open_a,
                              const std::set<std::string>& open_b, Pair& pair) {
   if (open_a.empty() && open_b.empty()) return absl::OkStatus();
   MENDEL_ASSIGN_OR_RETURN(const ModelInterface a, InterfaceOf(options.a, sides.a));
   MENDEL_ASSIGN_OR_RETURN(const ModelInterface b, InterfaceOf(options.b, sides.b));
-  pair.groups = PairDimensions(a, b, sides.names, open_a, open_b);
+  pair.groups = PairDimensions(a, b, inputs, open_a, open_b);
   for (const auto& [first, group] : pair.groups) pair.open.insert(first);
   for (std::string& note : NotesOnGroups(pair.groups)) pair.notes.push_back(std::move(note));
   return absl::OkStatus();
 }
-
-/// Nobody hears of the imports that only look for relations.
-class SilentContext : public Context {
- public:
-  bool json() const override { return true; }
-  nlohmann::ordered_json& facts() override { return facts_; }
-  void Line(const std::string&) override {}
-  void Note(const std::string&) override {}
-  void Answer(ExitCode) override {}
-  void Input(const std::string&) override {}
-
- private:
-  nlohmann::ordered_json facts_;
-};
 
 /// Adds the relations of one program, whose keys begin with `side`. A plan has one set of sizes.
 absl::Status AddRelations(std::string_view side, const std::string& path, ModelOptions import,
@@ -200,13 +187,13 @@ absl::StatusOr<Pair> LoadPair(const PairOptions& options, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(MatchedModel matched, MatchInterfaces(a, b, sides.names));
   MENDEL_ASSIGN_OR_RETURN(b, HoldEqualWeightsOnce(a, matched.graph));
   Pair pair{std::move(a), std::move(b), std::move(matched.notes), {}, {}};
-  MENDEL_RETURN_IF_ERROR(GroupDimensions(options, sides, open_a, open_b, pair));
+  MENDEL_RETURN_IF_ERROR(GroupDimensions(options, sides, matched.inputs, open_a, open_b, pair));
   return pair;
 }
 
 absl::StatusOr<PairRelations> RelationsOfPair(const PairOptions& options) {
   PairRelations pair;
-  SilentContext context;
+  FactsContext context;  // nobody hears of the imports that only look for relations
   MENDEL_ASSIGN_OR_RETURN(SideOptions sides, OptionsOfSides(options));
   MENDEL_RETURN_IF_ERROR(AddRelations("A ", options.a, std::move(sides.a), context, pair.valid_a,
                                       pair.relations, pair.tables_a, pair.outputs_a));

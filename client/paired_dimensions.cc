@@ -1,7 +1,6 @@
 #include "client/paired_dimensions.h"
 
 #include <algorithm>
-#include <optional>
 #include <tuple>
 
 #include "base/status.h"
@@ -16,32 +15,6 @@ std::string NameOf(const DeclaredValue& input, size_t d) {
   // Paddle's exporter calls every unknown extent "?".
   const bool named = !dimension.name.empty() && dimension.name != "?";
   return named ? dimension.name : Cat(input.name, ":", d);
-}
-
-/// For every input of A its partner in B, if any.
-std::vector<std::optional<size_t>> PartnersOf(const ModelInterface& a, const ModelInterface& b,
-                                              const std::map<std::string, std::string>& names) {
-  std::vector<std::optional<size_t>> partners(a.inputs.size());
-  std::vector<bool> taken(b.inputs.size(), false);
-  const auto take = [&](size_t i, const std::string& name) {
-    for (size_t k = 0; k < b.inputs.size() && !partners[i].has_value(); ++k) {
-      if (taken[k] || b.inputs[k].name != name) continue;
-      partners[i] = k;
-      taken[k] = true;
-    }
-  };
-  for (size_t i = 0; i < a.inputs.size(); ++i) {
-    const auto mapped = names.find(a.inputs[i].name);
-    if (mapped != names.end()) take(i, mapped->second);
-  }
-  for (size_t i = 0; i < a.inputs.size(); ++i) take(i, a.inputs[i].name);
-  for (size_t i = 0; i < a.inputs.size(); ++i) {
-    const auto free = std::find(taken.begin(), taken.end(), false);
-    if (partners[i].has_value() || free == taken.end()) continue;
-    partners[i] = static_cast<size_t>(free - taken.begin());
-    *free = true;
-  }
-  return partners;
 }
 
 /// Names that are one, by the first of them.
@@ -77,7 +50,7 @@ std::string Side(char side, const std::string& name) { return side + name; }
 }  // namespace
 
 DimensionGroups PairDimensions(const ModelInterface& a, const ModelInterface& b,
-                               const std::map<std::string, std::string>& names,
+                               const std::map<std::string, std::string>& inputs,
                                const std::set<std::string>& open_a,
                                const std::set<std::string>& open_b) {
   Union one;
@@ -85,12 +58,15 @@ DimensionGroups PairDimensions(const ModelInterface& a, const ModelInterface& b,
     for (size_t d = 0; d < input.shape.size(); ++d) one.Add(Side('A', NameOf(input, d)));
   }
   for (const std::string& name : open_a) one.Add(Side('A', name));
-  const std::vector<std::optional<size_t>> partners = PartnersOf(a, b, names);
-  for (size_t i = 0; i < partners.size(); ++i) {
-    if (!partners[i].has_value()) continue;
-    const DeclaredValue &x = a.inputs[i], &y = b.inputs[*partners[i]];
-    for (size_t d = 0; d < std::min(x.shape.size(), y.shape.size()); ++d) {
-      const std::string p = NameOf(x, d), q = NameOf(y, d);
+  for (const DeclaredValue& x : a.inputs) {
+    const auto pair = inputs.find(x.name);
+    if (pair == inputs.end()) continue;
+    const auto y = std::find_if(b.inputs.begin(), b.inputs.end(), [&](const DeclaredValue& input) {
+      return input.name == pair->second;
+    });
+    if (y == b.inputs.end()) continue;
+    for (size_t d = 0; d < std::min(x.shape.size(), y->shape.size()); ++d) {
+      const std::string p = NameOf(x, d), q = NameOf(*y, d);
       if (open_a.contains(p) && open_b.contains(q)) one.Join(Side('A', p), Side('B', q));
     }
   }

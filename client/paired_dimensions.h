@@ -23,11 +23,10 @@ struct DimensionGroup {
 /// By A's first name, or by "NAME of B" where A has none.
 using DimensionGroups = std::map<std::string, DimensionGroup>;
 
-/// Groups of the dimensions that no shape fixes. Inputs are paired as by MatchInterfaces: by
-/// `names` (A's name to B's), by name, then by position. Where an interface is unknown, equal names
-/// are one.
+/// Groups of the dimensions that no shape fixes. `inputs`: MatchedModel::inputs. Where an interface
+/// is unknown, equal names are one.
 DimensionGroups PairDimensions(const ModelInterface& a, const ModelInterface& b,
-                               const std::map<std::string, std::string>& names,
+                               const std::map<std::string, std::string>& inputs,
                                const std::set<std::string>& open_a,
                                const std::set<std::string>& open_b);
 

@@ -26,7 +26,8 @@ ModelInterface Model(std::vector<DeclaredValue> inputs) {
 TEST(PairDimensions, RenamedAndUnnamedOnesAreOne) {
   const ModelInterface a = Model({Value("x", {"N", "3", "L"}), Value("y", {"L"})});
   const ModelInterface b = Model({Value("x", {"batch", "3", ""}), Value("data", {"?"})});
-  const DimensionGroups groups = PairDimensions(a, b, {}, {"N", "L"}, {"batch", "x:2", "data:0"});
+  const DimensionGroups groups =
+      PairDimensions(a, b, {{"x", "x"}, {"y", "data"}}, {"N", "L"}, {"batch", "x:2", "data:0"});
   EXPECT_EQ(groups,
             (DimensionGroups{{"N", {{"N"}, {"batch"}}}, {"L", {{"L"}, {"x:2", "data:0"}}}}));
   EXPECT_EQ(SizesOfNames(groups, &DimensionGroup::a, {{"N", 2}, {"L", 5}}),
@@ -36,16 +37,17 @@ TEST(PairDimensions, RenamedAndUnnamedOnesAreOne) {
   EXPECT_THAT(NotesOnGroups(groups), testing::SizeIs(1));
 }
 
-TEST(PairDimensions, InputsArePairedByMapThenNameThenPosition) {
+TEST(PairDimensions, DimensionsOfPairedInputsAreOne) {
   const ModelInterface a = Model({Value("p", {"P"}), Value("q", {"Q"}), Value("r", {"R"})});
   const ModelInterface b = Model({Value("z", {"Z"}), Value("q", {"K"}), Value("w", {"W"})});
-  EXPECT_EQ(PairDimensions(a, b, {{"p", "w"}}, {"P", "Q", "R"}, {"Z", "K", "W"}),
-            (DimensionGroups{{"P", {{"P"}, {"W"}}}, {"Q", {{"Q"}, {"K"}}}, {"R", {{"R"}, {"Z"}}}}));
+  EXPECT_EQ(
+      PairDimensions(a, b, {{"p", "w"}, {"q", "q"}, {"r", "z"}}, {"P", "Q", "R"}, {"Z", "K", "W"}),
+      (DimensionGroups{{"P", {{"P"}, {"W"}}}, {"Q", {{"Q"}, {"K"}}}, {"R", {{"R"}, {"Z"}}}}));
 }
 
 TEST(PairDimensions, NamesAreAModelsOwn) {
   const ModelInterface a = Model({Value("x", {"N", "M"})}), b = Model({Value("x", {"M", "N"})});
-  EXPECT_EQ(PairDimensions(a, b, {}, {"N", "M"}, {"N", "M"}),
+  EXPECT_EQ(PairDimensions(a, b, {{"x", "x"}}, {"N", "M"}, {"N", "M"}),
             (DimensionGroups{{"N", {{"N"}, {"M"}}}, {"M", {{"M"}, {"N"}}}}));
   EXPECT_EQ(PairDimensions(a, {}, {}, {"N"}, {"N", "K"}),
             (DimensionGroups{{"N", {{"N"}, {"N"}}}, {"K of B", {{}, {"K"}}}}));
@@ -54,7 +56,7 @@ TEST(PairDimensions, NamesAreAModelsOwn) {
 TEST(PairDimensions, TwoNamesOfOneModelAreReported) {
   const ModelInterface a = Model({Value("x", {"N"}), Value("y", {"M"})});
   const ModelInterface b = Model({Value("x", {"N"}), Value("y", {"N"})});
-  const DimensionGroups groups = PairDimensions(a, b, {}, {"N", "M"}, {"N"});
+  const DimensionGroups groups = PairDimensions(a, b, {{"x", "x"}, {"y", "y"}}, {"N", "M"}, {"N"});
   EXPECT_EQ(groups, (DimensionGroups{{"N", {{"N", "M"}, {"N"}}}}));
   const std::vector<std::string> notes = NotesOnGroups(groups);
   ASSERT_EQ(notes.size(), 1u);

@@ -26,7 +26,8 @@ namespace mendel {
 /// B with the inputs' and outputs' names and order of A, and how they were matched.
 struct MatchedModel {
   Graph graph;
-  std::vector<std::string> notes;  ///< one a pair that was matched by position
+  std::map<std::string, std::string> inputs;  ///< A's names to B's
+  std::vector<std::string> notes;             ///< one a pair that was matched by position
 };
 
 /// Pairs by `names` (A's name to B's), else by name, else - when all the rest has equal types in
@@ -62,7 +63,9 @@ struct ComparedOutput {
   Shape shape;
   int64_t elements = 0;
   int64_t wrong_elements = 0;  ///< formally different
-  bool regions_known = true;  ///< false: `boxes` is the whole output though some elements may agree
+  /// False: elements outside `boxes` are not claimed to be right, or `boxes` is the whole output
+  /// though some elements may agree.
+  bool regions_known = true;
   std::vector<ComparedBox> boxes;  ///< disjoint
 };
 

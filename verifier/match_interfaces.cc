@@ -210,6 +210,10 @@ absl::StatusOr<MatchedModel> MatchInterfaces(const Graph& a, const Graph& b,
   Pairing inputs("input", InputPorts(a), InputPorts(b));
   MENDEL_ASSIGN_OR_RETURN(const std::vector<size_t> input_pairs,
                           inputs.Run(names, used, matched.notes));
+  for (size_t i = 0; i < input_pairs.size(); ++i) {
+    matched.inputs[InputName(a.node(a.inputs()[i]))] =
+        InputName(b.node(b.inputs()[input_pairs[i]]));
+  }
   Pairing outputs("output", OutputPorts(a), OutputPorts(b));
   MENDEL_ASSIGN_OR_RETURN(const std::vector<size_t> output_pairs,
                           outputs.Run(names, used, matched.notes));
