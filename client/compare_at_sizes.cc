@@ -74,8 +74,8 @@ class Comparison {
     return sizes;
   }
 
-  Sizes SizesWith(const std::string& dimension, int64_t size) const {
-    Sizes sizes = AllOpen(kOtherSize);
+  Sizes SizesWith(const std::string& dimension, int64_t size, int64_t other = kOtherSize) const {
+    Sizes sizes = AllOpen(other);
     sizes[dimension] = size;
     return sizes;
   }
@@ -91,7 +91,7 @@ class Comparison {
     if (!tried_.insert(sizes).second) return absl::OkStatus();
     absl::StatusOr<Pair> loaded = by_.load(sizes);
     if (absl::IsInvalidArgument(loaded.status()) || absl::IsUnimplemented(loaded.status())) {
-      DoubtOneProgram(sizes, loaded.status());
+      DoubtUnloaded(sizes, loaded.status());
       return absl::OkStatus();
     }
     MENDEL_RETURN_IF_ERROR(loaded.status());
@@ -155,11 +155,7 @@ class Comparison {
         return absl::OkStatus();
       }
       MENDEL_RETURN_IF_ERROR(relations.status());
-      if (relations->valid_a != relations->valid_b) {
-        Doubt(Cat("only ", relations->valid_a ? "A" : "B", " is a program of the sizes ",
-                  SizesText(at(size))));
-        return absl::OkStatus();
-      }
+      if (DoubtOneProgram(at(size), *relations)) return absl::OkStatus();
       MENDEL_RETURN_IF_ERROR(Try(at(size)));
       if (relations->valid_a && size <= kLargestJoint) joint_[dimension] = size;
     }
@@ -174,16 +170,19 @@ class Comparison {
     return Try(sizes);
   }
 
-  /// Sizes that only one program has, or at which the interfaces differ, are no sizes of a pair.
-  void DoubtOneProgram(const Sizes& sizes, const absl::Status& why) {
+  /// True: sizes of one program alone take back the verdict.
+  bool DoubtOneProgram(const Sizes& sizes, const PairRelations& relations) {
+    if (relations.valid_a == relations.valid_b) return false;
+    Doubt(Cat("only ", relations.valid_a ? "A" : "B", " is a program of the sizes ",
+              SizesText(sizes)));
+    return true;
+  }
+
+  /// The pair cannot be loaded: takes back the verdict unless no program has these sizes.
+  void DoubtUnloaded(const Sizes& sizes, const absl::Status& why) {
     const absl::StatusOr<PairRelations>& relations = RelationsAt(sizes);
-    if (!relations.ok() || !IsEquivalent(verdict_)) return;
-    if (relations->valid_a && relations->valid_b) {
-      Doubt(Cat("at the sizes ", SizesText(sizes), ": ", std::string(why.message())));
-    } else if (relations->valid_a != relations->valid_b) {
-      Doubt(Cat("only ", relations->valid_a ? "A" : "B", " is a program of the sizes ",
-                SizesText(sizes)));
-    }
+    if (!relations.ok() || DoubtOneProgram(sizes, *relations) || !relations->valid_a) return;
+    Doubt(Cat("at the sizes ", SizesText(sizes), ": ", std::string(why.message())));
   }
 
   /// Evaluates both programs at further sizes where that costs little.
@@ -220,12 +219,7 @@ class Comparison {
     };
     add([&](int64_t size) { return AllOpen(size); }, open_);
     for (const std::string& dimension : open_) {
-      const auto beside = [&](int64_t size) {
-        Sizes sizes = AllOpen(kLargerOther);
-        sizes[dimension] = size;
-        return sizes;
-      };
-      add(beside, {dimension});
+      add([&](int64_t size) { return SizesWith(dimension, size, kLargerOther); }, {dimension});
       turning_[dimension].insert(kLargerOther);
     }
   }
@@ -241,7 +235,7 @@ class Comparison {
       if (IsAtLeast(sizes, costly)) return false;
     }
     const absl::StatusOr<Pair> pair = by_.load(sizes);
-    if (absl::IsInvalidArgument(pair.status())) DoubtOneProgram(sizes, pair.status());
+    if (absl::IsInvalidArgument(pair.status())) DoubtUnloaded(sizes, pair.status());
     if (!pair.ok()) return false;
     if (!IsCheapToEvaluate(*pair)) {
       costly_.push_back(sizes);

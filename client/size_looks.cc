@@ -18,7 +18,7 @@ constexpr double kMostElements = 0x1p24;
 /// For the enclosures of a witness.
 constexpr double kSeconds = 20;
 
-/// Sizes below are looked at one by one; those that are proven leave out most of them.
+/// Sizes from 4 to here are looked at one by one: the proven ones leave out most of them.
 constexpr int64_t kLargestSmall = 16;
 /// Sizes of all other dimensions.
 constexpr std::array<int64_t, 2> kOthers = {1, 3};
@@ -48,9 +48,7 @@ void AddTogether(const TurningSets& turning, uint64_t seed, std::vector<Sizes>& 
     size_t rest = k;
     Sizes& sizes = all.emplace_back();
     for (const auto& [name, set] : sets) {
-      const size_t last = set.size() - 1;
-      const size_t place = some ? static_cast<size_t>(rng.Between(0, static_cast<int64_t>(last)))
-                                : rest % set.size();
+      const size_t place = some ? rng.Below(set.size()) : rest % set.size();
       sizes[name] = at(set, place);
       rest /= set.size();
     }

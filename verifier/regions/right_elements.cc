@@ -1,6 +1,5 @@
 #include "verifier/regions/right_elements.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 

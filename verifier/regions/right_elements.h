@@ -10,7 +10,8 @@
 
 namespace mendel {
 
-/// Disjoint boxes that cover `whole` but for `removed`.
+/// Disjoint boxes that cover `whole` but for `removed`. Beyond 1,024 boxes the answer is
+/// incomplete: some of `removed` may still be covered.
 std::vector<Box> BoxesOutside(const Box& whole, const std::vector<Box>& removed);
 
 /// The outputs' elements outside `removed[output]`, box by box, each an output of its own.
