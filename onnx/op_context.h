@@ -80,6 +80,11 @@ class OpContext {
     if (frame_.in_step) AddSizeRelation(Cat("step ", name_, " ", what), number, size, *relations);
   }
 
+  /// Notes whether a number of things is none, one, two or more.
+  void NoteCount(std::string_view what, int64_t count) {
+    for (const int64_t first : {1, 2}) NoteRelation(Cat(what, " to ", first), count, first);
+  }
+
   // Emitting. Nodes over known small constants are evaluated at once.
   absl::StatusOr<std::vector<ValueId>> EmitAll(std::string_view op, std::vector<ValueId> inputs,
                                                Attributes attrs = {});

@@ -90,7 +90,7 @@ absl::Status ImportRange(OpContext& op) {
           ? RangeCount(element(0).IntAt(0), element(1).IntAt(0), element(2).IntAt(0))
           : RangeCount(element(0).DoubleAt(0), element(1).DoubleAt(0), element(2).DoubleAt(0));
   if (count < 0) return Unsupported("the range has more than 2^22 elements or is not finite");
-  for (const int64_t first : {1, 2}) op.NoteRelation(Cat("count to ", first), count, first);
+  op.NoteCount("count", count);
   if (IsFloat(dtype)) {
     std::vector<double> values;
     for (int64_t k = 0; k < count; ++k)

@@ -266,8 +266,7 @@ absl::Status ImportStft(OpContext& op) {
     return InvalidInput("cannot cut frames of ", length, " every ", step, " from ", shape[1]);
   if (op.Has(2) && op.shape(op.In(2)) != Shape{length})
     return InvalidInput("the window must have ", length, " elements");
-  for (const int64_t first : {1, 2})
-    op.NoteRelation(Cat("frames to ", first), (shape[1] - length) / step + 1, first);
+  op.NoteCount("frames", (shape[1] - length) / step + 1);
   if (onesided && complex) return InvalidInput("only a real signal has a spectrum of one side");
   Formula f(op);
   const auto frames = [&](int64_t k) {
