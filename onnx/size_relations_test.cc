@@ -179,6 +179,18 @@ TEST(SizeRelations, PiecesOfFunctions) {
       20);
 }
 
+TEST(SizeRelations, FunctionsThatBecomeTheirOperand) {
+  ExpectTurn(
+      [](ModelBuilder& model) {
+        FloatSize(model);
+        model.Initializer("eighth", Tensor::Scalar(DType::kF32, 0.125));
+        model.Node("Mul", {"float n", "eighth"}, {"share"});
+        model.Node("HardSwish", {"share"}, {"number"});
+        Plus(model, "number");
+      },
+      23);  // 24 / 8 is 3, from where on HardSwish is the identity
+}
+
 TEST(SizeRelations, SumsThatAreOneOfTheirTerms) {
   ExpectTurn(
       [](ModelBuilder& model) {
