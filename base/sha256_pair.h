@@ -12,8 +12,7 @@ namespace mendel {
 
 /// True when this machine has the instructions that Sha256Pair needs (x86: SHA, SSE4.1).
 bool HasSha256Pair();
-/// The digests of two messages of one length, a multiple of 64 bytes. Only where HasSha256Pair
-/// (CHECK).
+/// The digests of two messages of equal length, a multiple of 64 bytes. CHECKs HasSha256Pair().
 std::array<std::array<std::byte, 32>, 2> Sha256Pair(std::span<const std::byte> a,
                                                     std::span<const std::byte> b);
 

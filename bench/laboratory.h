@@ -18,19 +18,19 @@ namespace mendel {
 struct Program {
   Graph graph;
   std::string description;  ///< the rule with its choices, or the way of correction
-  double share = 0;         ///< the correction's arithmetic, of the layer's
+  double share = 0;         ///< flops of the correction, as a share of the layer's
   std::string algorithm;    ///< "": the backend's default
   std::unique_ptr<Executable> executable;
   double milliseconds = 0;
 };
 
-/// Orders of the dimensions that values are computed in. Algorithms with the channels last are
-/// those that say so in their names.
+/// Orders of the dimensions of computed values. An algorithm with the channels last says so in its
+/// name.
 inline constexpr std::string_view kChannelsFirst = "NCHW", kChannelsLast = "NHWC";
 
 class Laboratory {
  public:
-  /// `backend` must outlive it; `layout` is one of those above.
+  /// `backend` must outlive the laboratory. `layout` is kChannelsFirst or kChannelsLast.
   Laboratory(const Backend& backend, int threads, Numerics numerics, std::string_view layout)
       : backend_(backend), threads_(threads), numerics_(numerics), layout_(layout) {}
 

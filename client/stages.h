@@ -10,7 +10,7 @@
 
 namespace mendel {
 
-/// One of them: a function from graph to graph.
+/// One stage: a function from graph to graph.
 struct StageCommand {
   std::string_view name;
   std::string_view summary;

@@ -17,8 +17,8 @@
 
 namespace mendel {
 
-/// kExact: equal everywhere; an exact rule found partial is an internal error. kPartial: may differ
-/// in boxes, to be corrected.
+/// A rule's claim. kExact: its mutants are equal everywhere; one that is not is an internal error.
+/// kPartial: its mutants may differ in boxes, which are corrected.
 enum class Claim { kExact, kPartial };
 std::string_view ClaimName(Claim claim);
 

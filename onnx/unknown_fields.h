@@ -9,9 +9,9 @@
 
 namespace mendel {
 
-/// Unimplemented naming message and field number when `message` or a message within it carries a
-/// field that this version of ONNX's schema does not know. Messages that only document (metadata,
-/// annotations, device placement) may carry any.
+/// Refuses fields that this version of ONNX's schema does not know, in `message` and in messages
+/// within it. Messages that only document (metadata, annotations, device placement) may carry them.
+/// Errors: Unimplemented, with the message's name and the field's number.
 absl::Status RefuseUnknownFields(const google::protobuf::Message& message);
 
 }  // namespace mendel

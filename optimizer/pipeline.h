@@ -61,11 +61,10 @@ struct OptimizeResult {
 };
 
 /// Normalizes, searches, certifies against `original`, checks the numbers and assembles the plan.
-/// The caller's graph is left as it is. When the numeric gate refuses its numbers, the next
-/// stricter class is tried instead, and after `strict` the baseline (notices). Unimplemented when
-/// the verifier cannot decide the plan even without mutants, DeadlineExceeded when it has no time
-/// for it; Internal when a chosen mutant is
-/// refused.
+/// The caller's graph does not change. When the numeric gate refuses the plan's numbers, the next
+/// stricter class is tried, and after `strict` the baseline; `notices` says so.
+/// Errors: Unimplemented when the verifier cannot decide even a plan without mutants;
+/// DeadlineExceeded when it has no time for that; Internal when it refuses a chosen mutant.
 absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOptions& options,
                                         ProfileCache& cache);
 

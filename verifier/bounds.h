@@ -14,13 +14,13 @@
 
 namespace mendel {
 
-/// Bound of one value, and what its own node adds to the segment that it is in.
+/// Bound of one value, and the share of its node in the bound of the segment.
 struct ValueBound {
   Bound element;        ///< of every element
   double operands = 0;  ///< scalar operands of all oracle calls of the node, all elements together
-  /// Those that every element of the value has for itself; 0 where elements share them.
+  /// Oracle operands that belong to one element alone; 0 where elements share operands.
   double operands_of_element = 0;
-  Bound operand;            ///< of each of them
+  Bound operand;            ///< of each oracle operand
   double denominators = 0;  ///< degrees of the denominators of all elements and operands, added up
   /// Elements may be the square root of 2 (root_of_two.h). Norms then are sums of |a| + sqrt(2) |b|
   /// over coefficients a + b sqrt(2).

@@ -30,8 +30,8 @@ struct Alternative {
   std::string correction;               ///< "" or a CorrectionName
   std::vector<std::vector<Box>> boxes;  ///< corrected, an entry an output
   double flop_share = 0;                ///< flop share of the correction
-  /// Other ways of correction, equally right. Each is measured beside `graph`, the best passed to
-  /// PreferCorrection. Empty once that is done.
+  /// Other corrections of the same mutant. Each is measured beside `graph`, and PreferCorrection
+  /// takes the fastest. Empty afterwards.
   std::vector<CorrectedMutant> others;
 };
 

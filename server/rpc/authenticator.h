@@ -40,7 +40,7 @@ using AuthTable = std::map<std::string, Principal>;
 /// InvalidArgument names the line (never its content).
 absl::StatusOr<AuthTable> ParseAuthFile(std::string_view text);
 
-/// Thread-safe.
+/// Identifies callers by the tokens of the authentication file. Thread-safe.
 class Authenticator {
  public:
   /// Reads the file. The logger outlives it.
@@ -48,7 +48,7 @@ class Authenticator {
                                                                Logger& log);
   /// Unauthenticated for a token that is not known. Callers without credentials are "anonymous".
   absl::StatusOr<Principal> Identify(const Credentials& credentials) const;
-  /// Projects that the file names, sorted, "" ("default") first.
+  /// The names of all projects in the file, sorted. The first is "", the project "default".
   std::vector<std::string> Projects() const;
   /// Reads the file again if it changed since the last check.
   void Refresh();

@@ -16,20 +16,20 @@ namespace mendel::server {
 
 /// InvalidArgument with a BadRequest violation of `field`, e.g. "files[2].path".
 absl::Status FieldError(std::string_view field, std::string_view description);
-/// The same for a status whose message begins with a field's path ("spec.optimize.isa: ...");
-/// others stay as they are.
+/// FieldError of a status whose message begins with a field's path ("spec.optimize.isa: ...").
+/// Another status is returned as it is.
 absl::Status FieldErrorOf(const absl::Status& status);
-/// Sets ErrorInfo. `reason` is in capitals with "_" between words; it is part of the API
-/// (docs/service.md lists all).
+/// Adds an ErrorInfo to the details. `reason` is UPPER_SNAKE_CASE and part of the API
+/// (docs/service.md lists all reasons).
 absl::Status WithReason(absl::Status status, std::string_view reason,
                         const std::map<std::string, std::string>& metadata = {});
-/// Sets RetryInfo.
+/// Adds a RetryInfo to the details: a client should try again after `seconds`.
 absl::Status WithRetry(absl::Status status, double seconds);
 /// FailedPrecondition with one violation per subject.
 absl::Status PreconditionError(std::string_view message, std::string_view type,
                                const std::vector<std::string>& subjects);
 
-/// An error of the store's database. Its message may name hosts and users.
+/// True for an error of the store's database. Its message may name hosts and users.
 bool IsOfJobStore(const absl::Status& status);
 
 /// The message with each path of the server's file system replaced by "(path)".

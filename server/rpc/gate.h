@@ -1,5 +1,4 @@
-// Roles for the services that gRPC's own libraries bring (reflection, channelz), whose handlers
-// cannot request them.
+// Checks of roles for gRPC's own services (reflection, channelz). Their handlers cannot check.
 #ifndef MENDEL_SERVER_RPC_GATE_H_
 #define MENDEL_SERVER_RPC_GATE_H_
 
@@ -13,8 +12,8 @@ namespace mendel::server {
 
 struct Environment;
 
-/// Interceptors that take every message out of the answers to those who may not ask, and set their
-/// status. `env` outlives them.
+/// Interceptors that refuse callers without the role: they drop every message of the answer and set
+/// its status. `env` outlives them.
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeGate(Environment& env);
 
 }  // namespace mendel::server

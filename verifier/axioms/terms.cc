@@ -16,8 +16,8 @@
 namespace mendel {
 namespace {
 
-/// Rewriting stops here and leaves what it has, which is as true as the canonical form: no graph
-/// can make it run away.
+/// Rewriting stops here: it ends on every graph. An unfinished form is as true as the canonical
+/// one.
 constexpr int kMaxDepth = 400;
 constexpr int64_t kStepsPerNode = 400;
 /// Weights are ordered by a sample of their bytes, which costs nothing for large ones.

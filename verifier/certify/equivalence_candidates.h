@@ -21,10 +21,11 @@ struct NumericComparison {
   bool outputs_differ = false;  ///< beyond rounding, in some output: no proof can succeed
 };
 
-/// Pairs whose elements agree up to rounding on one random input, in B's order; every value of B is
-/// in one pair at most. Only values that depend on inputs and are neither Input nor of a single
-/// repeated number. Weights have their stored values. Inputs are matched by position and have equal
-/// types; outputs are matched by position as far as both programs have them. DeadlineExceeded.
+/// Evaluates both programs on one random input and pairs values whose elements agree up to
+/// rounding. Pairs come in B's order; a value of B is in at most one. Left out are Inputs, values
+/// that depend on no input, and values that repeat a single number. Weights have their stored
+/// values. Inputs are matched by position and have equal types; so are the outputs that both
+/// programs have. Errors: DeadlineExceeded.
 absl::StatusOr<NumericComparison> CompareNumerically(const Graph& a, const Graph& b, uint64_t seed,
                                                      const Deadline& deadline);
 

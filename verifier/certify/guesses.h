@@ -1,5 +1,5 @@
-// Guesses where the plan of a local change meets the original again, from structure, so that
-// nothing behind it need be evaluated.
+// Guesses, from structure, where a plan with a local change meets the original again. Values behind
+// that place need no evaluation.
 #ifndef MENDEL_VERIFIER_CERTIFY_GUESSES_H_
 #define MENDEL_VERIFIER_CERTIFY_GUESSES_H_
 
@@ -9,9 +9,9 @@
 
 namespace mendel {
 
-/// Merges (NumberValues) of values of the plan with values of the original: from each pair of
-/// outputs backwards, through nodes that are alike, to the pairs of operands whose own nodes are
-/// not. `numbering` has no merges. A guess proves nothing; each is a claim.
+/// Proposes merges (NumberValues) of the plan's values with the original's. The walk goes backwards
+/// from each pair of outputs through nodes that are alike, and stops at operands whose nodes
+/// differ. `numbering` has no merges. A guess proves nothing: each becomes a claim.
 std::map<Origin, Origin> GuessMerges(const Numbering& numbering);
 
 }  // namespace mendel

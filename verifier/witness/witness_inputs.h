@@ -1,4 +1,4 @@
-// Candidate inputs for witnesses: what reports programs apart that ordinary random inputs do not.
+// Candidate inputs for witnesses. They show differences that ordinary random inputs miss.
 #ifndef MENDEL_VERIFIER_WITNESS_WITNESS_INPUTS_H_
 #define MENDEL_VERIFIER_WITNESS_WITNESS_INPUTS_H_
 
@@ -16,17 +16,16 @@ namespace mendel {
 /// Every value drawn is a number that the input's own dtype holds. Not thread-safe.
 class WitnessInputs {
  public:
-  /// Inputs of `graph`, whose constants and float attributes are the thresholds that some
-  /// candidates lie around. Where it contains two constants of one type that differ in few elements
-  /// (`graph` joins two programs), numbers between them are drawn more often.
+  /// Draws for the inputs of `graph`. Its constants and float attributes are thresholds; some
+  /// candidates lie near them. Where two constants of one type differ in few elements (`graph`
+  /// joins two programs), numbers between the two are drawn more often.
   WitnessInputs(const Graph& graph, uint64_t seed);
 
   /// Candidate number `k`: normal, uniform, zero, one, tiny, huge, sparse, integral, positive,
   /// around thresholds; then the same recipes with other draws. Integers lie in the tables that
   /// they index; those that index nothing are small, now and then large.
   std::vector<HostValue> Draw(int k);
-  /// `inputs` with some elements moved: floats all a little or a few of them far, one of the
-  /// integers.
+  /// `inputs` with some elements moved: all floats a little, or a few floats far, or one integer.
   std::vector<HostValue> Near(const std::vector<HostValue>& inputs);
 
  private:

@@ -1,4 +1,4 @@
-// The loops of Resize, those by vectors compiled for AVX2. All sums are in the order of the taps.
+// The loops of Resize. Those with vectors are compiled for AVX2. Sums run in the order of the taps.
 #ifndef MENDEL_KERNELS_CPU_KERNELS_RESAMPLE_KERNELS_H_
 #define MENDEL_KERNELS_CPU_KERNELS_RESAMPLE_KERNELS_H_
 
@@ -7,8 +7,8 @@
 
 namespace mendel::cpu {
 
-/// Weighted sums of rows, `step` elements apart from `from` on: of an output row, `taps` positions
-/// and factors, those of the next row following them.
+/// Output rows as weighted sums of input rows. Input rows begin at `from` and are `step` elements
+/// apart. Each output row has `taps` positions and factors; those of the next row follow them.
 struct RowSums {
   const float* from;
   int64_t step;
@@ -17,8 +17,8 @@ struct RowSums {
   int64_t taps;
 };
 
-/// One tap of a vector of output elements, on one cache line: loads across two lines take twice as
-/// long.
+/// One tap of a vector of output elements. It lies on one cache line: a load across two lines takes
+/// twice as long.
 struct alignas(64) LaneTable {
   int32_t lane[8] = {};  ///< lane of the vector of input elements
   float factor[8] = {};
@@ -26,7 +26,7 @@ struct alignas(64) LaneTable {
 
 /// A vector of output elements.
 struct LaneGroup {
-  /// Input element in the first lane of the vector that the tables' lanes are of.
+  /// Input element in lane 0 of the vector from which the tables take their lanes.
   int64_t first = 0;
   int64_t count = 0;  ///< output elements, from the vector's first lane on
 };

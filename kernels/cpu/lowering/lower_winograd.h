@@ -14,8 +14,8 @@
 
 namespace mendel::cpu {
 
-/// Names of the algorithms that the class offers for a Conv node; none when it is not of the kind
-/// above or the machine has no kernels.
+/// Names of the Winograd algorithms that the numerics class offers for a Conv node. Empty where
+/// the node is of another kind, or where the machine has no such kernels.
 std::vector<std::string> WinogradAlgorithms(const Graph& graph, int32_t node, Numerics numerics);
 /// The group's convolution by the algorithm `name`; false when it cannot be (weights that are not
 /// constant).

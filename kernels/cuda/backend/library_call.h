@@ -27,19 +27,19 @@ using LibraryHandles = std::map<std::string, std::unique_ptr<LibraryHandle>, std
 /// The stream and the memory of a call for as long as it is loaded.
 struct CallSite {
   DriverStream* stream = nullptr;
-  std::vector<uint64_t> pointers;  ///< device addresses of the group's operands, then of its
-                                   ///< result; aligned to 256 bytes
-  uint64_t workspace =
-      0;  ///< of workspace_bytes() on the device, likewise; 0 where none are needed
+  /// Device addresses of the group's operands, then of its result. All are aligned to 256 bytes.
+  std::vector<uint64_t> pointers;
+  /// Device address of workspace_bytes() bytes, aligned to 256; 0 where the call needs none.
+  uint64_t workspace = 0;
 };
 
 /// A call on a device.
 class LoadedCall {
  public:
   virtual ~LoadedCall() = default;
-  /// Puts the call onto its stream, any number of times. The first one is not captured, so that the
-  /// library may load what it needs; later ones may be, and neither allocate device memory nor
-  /// wait. Errors are Internal with the library's text.
+  /// Puts the call onto its stream; may be called again. The first call is never captured: the
+  /// library may load code in it. Later calls may be captured: they neither allocate device memory
+  /// nor wait. Errors: Internal, with the library's text.
   virtual absl::Status Enqueue() = 0;
 };
 
@@ -47,12 +47,12 @@ class LoadedCall {
 class LibraryCall {
  public:
   virtual ~LibraryCall() = default;
-  /// For people: Step::kernel.
+  /// The name that reports show (Step::kernel).
   virtual std::string name() const = 0;
   /// Device memory that the call writes to while it runs, shared with other steps.
   virtual int64_t workspace_bytes() const = 0;
-  /// Loads the call; the device's context must be current. The site's stream, memory and the
-  /// handles outlive the result.
+  /// Loads the call. The device's context must be current. The stream and the memory of `site` and
+  /// `handles` outlive the result.
   virtual absl::StatusOr<std::unique_ptr<LoadedCall>> Load(const CallSite& site,
                                                            LibraryHandles& handles) const = 0;
 };
