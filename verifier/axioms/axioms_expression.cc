@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -254,8 +255,9 @@ class Sampler {
   std::vector<ValueId> values_;
 };
 
-/// The program with every float value as an output.
-Graph WithAllValues(const Graph& graph) {
+/// The program without its outputs; `add` adds others behind each node, whose copy it is given.
+Graph WithOutputs(const Graph& graph,
+                  const std::function<void(GraphBuilder& builder, int32_t copy)>& add) {
   GraphBuilder builder;
   std::vector<int32_t> where;
   for (const Node& node : graph.nodes()) {
@@ -263,12 +265,35 @@ Graph WithAllValues(const Graph& graph) {
     for (ValueId input : node.inputs)
       operands.push_back({where[static_cast<size_t>(input.node)], input.output});
     where.push_back(*builder.CopyNode(node, operands));
-    for (size_t k = 0; k < node.outputs.size(); ++k) {
-      if (IsFloat(node.outputs[k].dtype))
-        builder.Output(Cat(where.back(), ".", k), {where.back(), static_cast<int32_t>(k)});
-    }
+    add(builder, where.back());
   }
   return *builder.Build();
+}
+
+/// The program with every float value as an output.
+Graph WithAllValues(const Graph& graph) {
+  return WithOutputs(graph, [](GraphBuilder& builder, int32_t copy) {
+    const size_t count = builder.node(copy).outputs.size();
+    for (size_t k = 0; k < count; ++k) {
+      const ValueId value{copy, static_cast<int32_t>(k)};
+      if (IsFloat(builder.type(value).dtype)) builder.Output(Cat(copy, ".", k), value);
+    }
+  });
+}
+
+/// The program with the distances of operands to where a comparison, a root, a logarithm, a
+/// quotient or a power changes as outputs.
+Graph WithDistances(const Graph& graph) {
+  return WithOutputs(graph, [](GraphBuilder& builder, int32_t copy) {
+    const std::string_view op = builder.node(copy).op->name;
+    const std::vector<ValueId> operands = builder.node(copy).inputs;
+    const bool compares = op == "Equal" || op == "Greater" || op == "GreaterOrEqual" ||
+                          op == "Less" || op == "LessOrEqual";
+    if (operands.empty() || !IsFloat(builder.type(operands[0]).dtype)) return;
+    if (compares) builder.Output(Cat("distance ", copy), *builder.Add("Sub", operands));
+    if (op == "Sqrt" || op == "Log" || op == "Div" || op == "Pow")
+      builder.Output(Cat("distance ", copy), operands.back());
+  });
 }
 
 }  // namespace
@@ -311,6 +336,17 @@ absl::StatusOr<bool> HasValue(const Graph& graph, const std::vector<HostValue>& 
                           Evaluate(WithAllValues(graph), inputs));
   for (const HostValue& value : values) {
     if (std::any_of(value.scalars.begin(), value.scalars.end(), is)) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<bool> RoundingDecides(const Graph& graph, const std::vector<HostValue>& inputs) {
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> values,
+                          Evaluate(WithDistances(graph), inputs));
+  for (const HostValue& value : values) {
+    if (std::any_of(value.scalars.begin(), value.scalars.end(),
+                    [](double distance) { return distance != 0 && std::abs(distance) < 1e-9; }))
+      return true;
   }
   return false;
 }

@@ -33,6 +33,11 @@ Graph RandomVariant(Rng& rng, const Graph& graph);
 absl::StatusOr<bool> HasValue(const Graph& graph, const std::vector<HostValue>& inputs,
                               const std::function<bool(double)>& is);
 
+/// True when rounding may decide a comparison, or where a root, a logarithm, a quotient or a power
+/// is defined: two operands of the comparison differ by less than 1e-9, or an operand is that small
+/// and not 0.
+absl::StatusOr<bool> RoundingDecides(const Graph& graph, const std::vector<HostValue>& inputs);
+
 /// Random programs to draw: `usual`, or more for long runs (MENDEL_AXIOM_PROGRAMS).
 uint64_t ProgramsToDraw(uint64_t usual);
 

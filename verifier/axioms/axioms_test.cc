@@ -263,11 +263,20 @@ TEST(Canonicalize, KeepsTheValueOfRandomGraphs) {
   EXPECT_GT(used.size(), 4u);
 }
 
+/// Over the reals, operands may be equal where their doubles are not.
+bool RoundingDecidesOneOf(const Graph& f, const Graph& g, const std::vector<HostValue>& inputs) {
+  const auto of_f = axioms_test::RoundingDecides(f, inputs);
+  const auto of_g = axioms_test::RoundingDecides(g, inputs);
+  EXPECT_TRUE(of_f.ok() && of_g.ok());
+  return (of_f.ok() && *of_f) || (of_g.ok() && *of_g);
+}
+
 TEST(Canonicalize, KeepsTheValueOfRandomExpressions) {
   constexpr uint64_t kSeed = 1000;
   std::cout << "seed " << kSeed << "\n";
   std::map<std::string, int> used;
   const uint64_t count = ProgramsToDraw(3000);
+  uint64_t decided_by_rounding = 0;
   for (uint64_t k = 0; k < count; ++k) {
     Rng rng(kSeed + k);
     const Graph graph = axioms_test::RandomExpression(rng);
@@ -279,11 +288,16 @@ TEST(Canonicalize, KeepsTheValueOfRandomExpressions) {
     for (const auto& [name, count] : here) used[name] += count;
     const std::vector<HostValue> inputs = Inputs(rng, graph);
     if (!AllSmall(graph, inputs)) continue;
-    EXPECT_LT(Distance(graph, canonical, inputs), rounded ? 1e-2 : 1e-7)
-        << "seed " << kSeed + k << "\n"
-        << PrintGraph(graph) << PrintGraph(canonical);
+    const double distance = Distance(graph, canonical, inputs);
+    if (distance > 1e-7 && RoundingDecidesOneOf(graph, canonical, inputs)) {
+      ++decided_by_rounding;
+      continue;
+    }
+    EXPECT_LT(distance, rounded ? 1e-2 : 1e-7) << "seed " << kSeed + k << "\n"
+                                               << PrintGraph(graph) << PrintGraph(canonical);
     if (HasFailure()) break;
   }
+  EXPECT_LT(decided_by_rounding, 1 + count / 1000);
   for (const AxiomDescription& axiom : AllAxioms()) {
     if (!used.contains(std::string(axiom.name))) std::cout << "not met: " << axiom.name << "\n";
   }
