@@ -1,7 +1,6 @@
 #include "graph/loop.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -63,11 +62,7 @@ absl::Status CheckType(const TensorType& type, DType dtype) {
 
 absl::Status CheckConstant(const Node& node) {
   if (!SymbolName(node).empty()) return InvalidInput("a loop's body has no weights of its own");
-  const Tensor& tensor = ConstantValue(node);
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    if (!std::isfinite(tensor.DoubleAt(i)))
-      return InvalidInput("a loop's body has finite constants");
-  }
+  if (!ConstantValue(node).AllFinite()) return InvalidInput("a loop's body has finite constants");
   return absl::OkStatus();
 }
 

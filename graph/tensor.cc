@@ -42,6 +42,14 @@ int64_t TruncateToInt(double value) {
   return static_cast<int64_t>(value);
 }
 
+/// No element has all of `bits` set. Without an early end the loop is one of vectors.
+template <class T>
+bool NoneHasAllBits(std::span<const T> elements, T bits) {
+  bool found = false;
+  for (const T element : elements) found |= (element & bits) == bits;
+  return !found;
+}
+
 }  // namespace
 
 Tensor::Tensor(TensorType type, std::vector<std::byte> bytes) : type_(std::move(type)) {
@@ -119,6 +127,21 @@ double Tensor::DoubleAt(int64_t flat) const {
       return static_cast<double>(BFloat16ToFloat(As<uint16_t>()[i]));
     default:
       return static_cast<double>(IntAt(flat));
+  }
+}
+
+bool Tensor::AllFinite() const {
+  switch (type_.dtype) {
+    case DType::kF32:
+      return NoneHasAllBits<uint32_t>(As<uint32_t>(), 0x7f800000);
+    case DType::kF64:
+      return NoneHasAllBits<uint64_t>(As<uint64_t>(), 0x7ff0000000000000);
+    case DType::kF16:
+      return NoneHasAllBits<uint16_t>(As<uint16_t>(), 0x7c00);
+    case DType::kBF16:
+      return NoneHasAllBits<uint16_t>(As<uint16_t>(), 0x7f80);
+    default:
+      return true;
   }
 }
 

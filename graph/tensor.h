@@ -49,6 +49,8 @@ class Tensor {
   double DoubleAt(int64_t flat) const;
   /// Element `flat` of an integral tensor, exact (CHECK on float dtypes).
   int64_t IntAt(int64_t flat) const;
+  /// False when some element is infinite or NaN. One pass over the bytes at the memory's speed.
+  bool AllFinite() const;
   std::vector<double> ToDoubles() const;
   std::vector<int64_t> ToInts() const;
 

@@ -22,6 +22,24 @@ TEST(Tensor, SixteenBitFormatsRoundTripEveryPattern) {
   }
 }
 
+TEST(Tensor, AllFinite) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const double odd : {kInfinity, -kInfinity, std::nan("")}) {
+      for (int64_t place = 0; place < 40; ++place) {
+        std::vector<double> values(40, -1.5);
+        EXPECT_TRUE(Tensor::FromDoubles({dtype, {40}}, values).AllFinite());
+        values[static_cast<size_t>(place)] = odd;
+        EXPECT_FALSE(Tensor::FromDoubles({dtype, {40}}, values).AllFinite()) << place;
+      }
+    }
+  }
+  EXPECT_TRUE(Tensor::Scalar(DType::kF32, 3.4e38).AllFinite());
+  EXPECT_TRUE(Tensor::Scalar(DType::kF16, 65504).AllFinite());
+  EXPECT_TRUE(Tensor::Ints({INT64_MIN, 0x7ff0000000000000}).AllFinite());
+  EXPECT_TRUE(Tensor::Filled({DType::kF32, {0}}, 0).AllFinite());
+}
+
 TEST(Tensor, RoundsToNearestEven) {
   EXPECT_EQ(RoundTo(DType::kF16, 2049), 2048);
   EXPECT_EQ(RoundTo(DType::kF16, 2051), 2052);

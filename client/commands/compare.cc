@@ -263,9 +263,10 @@ Action Setup(CLI::App& app) {
   app.add_option("--input", options->inputs, "Value of an input, NAME=FILE.npy")->take_all();
   app.add_option("--seed", options->seed, "Seed of the inputs that are not given")
       ->capture_default_str();
-  app.add_option("--tolerance", options->tolerance,
-                 "Largest error relative to the value's largest element (default: what rounding "
-                 "may make of the type)")
+  app.add_option(
+         "--tolerance", options->tolerance,
+         "Largest allowed error of an element, as a share of its tensor's largest magnitude "
+         "(default: the rounding error of the type)")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--threads", options->session.threads,
                  "Threads (default: physical cores; of a plan: as it was tuned)")

@@ -1,6 +1,5 @@
 #include "verifier/certify/axiom_domain.h"
 
-#include <cmath>
 #include <utility>
 
 #include "base/status.h"
@@ -16,12 +15,7 @@ namespace {
 bool HasInfinities(const Graph& graph) {
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
-    if (IsConstant(node) && IsFloat(node.outputs[0].dtype)) {
-      const Tensor& value = ConstantValue(node);
-      for (int64_t k = 0; k < value.size(); ++k) {
-        if (!std::isfinite(value.DoubleAt(k))) return true;
-      }
-    }
+    if (IsConstant(node) && !ConstantValue(node).AllFinite()) return true;
     if (node.op->infinite == nullptr) continue;
     const bool infinite = WithView(graph, static_cast<int32_t>(i),
                                    [&](const NodeView& view) { return node.op->infinite(view); });

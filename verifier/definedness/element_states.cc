@@ -1,7 +1,6 @@
 #include "verifier/definedness/element_states.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <string>
 
@@ -154,9 +153,7 @@ ElementState ElementStates::ConstantState(int32_t number) const {
   state.sign = SignOfNode(node, {}, {}, false, kWeights);
   const Tensor& tensor = ConstantValue(node);
   if (!IsFloat(tensor.dtype())) return state;
-  bool finite = true;
-  for (int64_t i = 0; finite && i < tensor.size(); ++i) finite = std::isfinite(tensor.DoubleAt(i));
-  if (finite) return state;
+  if (tensor.AllFinite()) return state;
   state.plain = false;
   state.shape = tensor.type().shape;
   const Arithmetic<Extended> arithmetic;
