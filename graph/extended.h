@@ -87,6 +87,11 @@ class EventTable {
   void NoteAbsorbed() { absorbs_ = true; }
   bool absorbs() const { return absorbs_; }
 
+  /// A function read a NaN that it does not pass on: no comparison of NaN is NaN. The formal value
+  /// of a NaN is no number, so formal equality proves nothing behind the function.
+  void NoteAbsorbedNaN() { absorbs_nan_ = true; }
+  bool absorbs_nan() const { return absorbs_nan_; }
+
   /// The value `id` is zero exactly where `same` is.
   void SetZeroAlias(uint64_t id, uint64_t same);
   uint64_t ZeroAlias(uint64_t id) const;
@@ -117,6 +122,7 @@ class EventTable {
   size_t entries_ = 0;
   std::atomic<bool> reads_sign_of_zero_ = false;
   std::atomic<bool> absorbs_ = false;
+  std::atomic<bool> absorbs_nan_ = false;
 };
 
 /// The table of this thread's elements while the scope lives. Scopes nest.

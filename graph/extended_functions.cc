@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "graph/arithmetic.h"
+#include "graph/classes_only.h"
 #include "graph/extended.h"
 
 namespace mendel {
@@ -238,6 +239,27 @@ bool MayAbsorb(std::string_view name, Arguments x) {
   return std::any_of(x.begin(), x.end(), [](const Extended& v) { return v.to_infinity; });
 }
 
+/// f is a number although argument `k` is NaN.
+bool AbsorbsNaN(const ScalarFunction& f, size_t k, Arguments x, CallParameters parameters) {
+  const auto known = AbstractFunctions().find(f.name);
+  if (known == AbstractFunctions().end()) return true;
+  if (known->second.kinds != nullptr) {
+    std::vector<Kinds> sets(x.size(), kFiniteKinds | kNonFiniteKinds);
+    sets[k] = kNaNKind;
+    return known->second.kinds(sets) != kNaNKind;
+  }
+  if (x.size() != 1) return true;
+  const double nan = std::nan("");
+  return !std::isnan(f.real({&nan, 1}, parameters));
+}
+
+bool AbsorbsSomeNaN(const ScalarFunction& f, Arguments x, CallParameters parameters) {
+  for (size_t k = 0; k < x.size(); ++k) {
+    if ((x[k].kinds & kNaNKind) != 0 && AbsorbsNaN(f, k, x, parameters)) return true;
+  }
+  return false;
+}
+
 /// The function may be an infinity where it is undefined.
 bool HasPoles(const AbstractFunction& of, std::string_view name) {
   if (of.undefined == Undefined::kFar) return name != "Acos" && name != "Acosh" && name != "Asin";
@@ -334,7 +356,13 @@ Extended Arithmetic<Extended>::Call(const ScalarFunction& f, std::span<const Ext
     id = ExtendedId("by sign of zero", words);
     ExtendedScope::Current().NoteSignOfZero();
     ExtendedScope::Current().NoteAbsorbed();
+    if (AbsorbsSomeNaN(f, x, parameters)) ExtendedScope::Current().NoteAbsorbedNaN();
     return UnknownResult("of undefined", id, f, x);
+  }
+  if (!ClassesOnlyScope::IsActive() && AbsorbsSomeNaN(f, x, parameters)) {
+    ExtendedScope::Current().NoteAbsorbed();
+    ExtendedScope::Current().NoteAbsorbedNaN();
+    return UnknownResult("of NaN", id, f, x);
   }
   // A function may absorb an undefined argument: relu(-inf) is 0. One event represents that.
   if (std::any_of(x.begin(), x.end(), [](const Extended& v) { return v.events != 0; })) {

@@ -27,6 +27,12 @@ bool IsDefinedWhere(const Extended& known, const Extended& other, EventTable& ev
   return events.Covers(known.events, other.events);
 }
 
+/// Where a function absorbed a NaN, only the same expression of the same elements is known to be
+/// equal: formal values may have lost the NaN (inf - inf is 0 there).
+bool IsSameExpression(const Extended& x, const Extended& y) {
+  return (x.events == 0 && y.events == 0) || Token(x) == Token(y);
+}
+
 class Check {
  public:
   explicit Check(DefinednessQuery& query) : query_(query) {}
@@ -81,6 +87,7 @@ class Check {
       const ElementState& b = states.Of(claim.member);
       if (a.plain && b.plain) continue;
       const auto holds = [&](const Extended& x, const Extended& y) {
+        if (states.events().absorbs_nan() && !IsSameExpression(x, y)) return false;
         return IsDefinedWhere(x, y, states.events()) &&
                (!query_.both_directions || IsDefinedWhere(y, x, states.events()));
       };

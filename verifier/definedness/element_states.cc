@@ -211,7 +211,7 @@ absl::Status ElementStates::ComputeElements(int32_t index) {
 absl::Status ElementStates::ComputeOpaque(int32_t index) {
   const NumberedNode& node = numbering_.nodes[static_cast<size_t>(index)];
   std::vector<uint64_t> words;
-  bool reads_sign = false;
+  bool reads_sign = false, reads_nan = false;
   for (size_t k = 0; k < node.inputs.size(); ++k) {
     if (NumElements(node.input_types[k]) > kMostElements)
       return Unsupported("unproven: ", node.node->op->name, " '", node.node->name,
@@ -220,9 +220,11 @@ absl::Status ElementStates::ComputeOpaque(int32_t index) {
       words.push_back(Token(element));
       words.push_back(element.infinity_sign);
       reads_sign = reads_sign || element.infinity_sign != Extended::kPlus;
+      reads_nan = reads_nan || (element.kinds & kNaNKind) != 0;
     }
   }
   if (reads_sign) events_.NoteSignOfZero();
+  if (reads_nan) events_.NoteAbsorbedNaN();
   events_.NoteAbsorbed();
   const uint64_t all =
       ExtendedId(Cat(node.node->op->name, PrintAttributes(node.node->attrs)), words);

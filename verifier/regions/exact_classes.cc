@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "graph/arithmetic.h"
+#include "graph/classes_only.h"
 #include "graph/op_helpers.h"
 #include "verifier/witness/ball_evaluator.h"
 
@@ -147,6 +148,7 @@ class Evaluation {
     }
     EventTable events;
     const ExtendedScope scope(events);
+    const ClassesOnlyScope classes_only;
     std::vector<std::vector<Extended>> elements(node.inputs.size());
     std::vector<Operand<Extended>> operands;
     for (size_t k = 0; k < node.inputs.size(); ++k) {
