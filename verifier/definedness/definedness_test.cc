@@ -223,6 +223,71 @@ TEST(Definedness, NaNForEveryInput) {
   EXPECT_FALSE(Accepts(zero, nan));
 }
 
+/// `function` with every "$" replaced.
+std::string Of(std::string function, const std::string& operand) {
+  for (size_t at = function.find('$'); at != std::string::npos; at = function.find('$'))
+    function.replace(at, 1, operand);
+  return function;
+}
+
+/// A NaN for every input, 0 as a formal value (m - m), which a function does not pass on; and a 0.
+TEST(Definedness, FormalValuesOfNaNSayNothing) {
+  const std::string head =
+      "%0 = Input() {name = \"x\", shape = [3]}\n%1 = Constant() {value = f32[3]{-inf, 0, 0}}\n"
+      "%2 = Constant() {value = f32[]{1}}\n%3 = Add(%0, %1)\n%4 = Sub(%3, %3)\n%5 = Sub(%0, %0)\n";
+  for (const std::string function :
+       {"Less($, %2)", "LessOrEqual($, %2)", "Equal($, $)", "IsNaN($)", "IsInf($)",
+        "Cast($) {to = \"bool\"}", "ThresholdedRelu($) {alpha = 1}", "ArgMax($) {axis = 0}",
+        "Hardmax($) {axis = 0}"}) {
+    const auto program = [&](const std::string& operand) {
+      return FromText(head + "%6 = " + Of(function, operand) + "\nreturn \"y\" = %6\n");
+    };
+    const Graph nan = program("%4"), zero = program("%5");
+    for (const DefinednessCheck check : {DefinednessCheck::kPlan, DefinednessCheck::kBoth}) {
+      EXPECT_FALSE(Accepts(nan, zero, check)) << function;
+      EXPECT_FALSE(Accepts(zero, nan, check)) << function;
+      EXPECT_TRUE(Accepts(nan, nan, check)) << function;
+    }
+  }
+}
+
+/// Behind the function, too: a NaN is replaced, and its place counts.
+TEST(Definedness, ReplacedNaN) {
+  const std::string head =
+      "%0 = Input() {name = \"x\", shape = [3]}\n%1 = Input() {name = \"w\", shape = [3]}\n"
+      "%2 = Constant() {value = f32[3]{-inf, 0, 0}}\n";
+  const Graph a = FromText(head +
+                           "%3 = Add(%0, %2)\n%4 = Sub(%3, %2)\n%5 = IsNaN(%4)\n"
+                           "%6 = Where(%5, %1, %4)\nreturn \"y\" = %6\n");
+  const Graph b = FromText(head + "%5 = IsNaN(%0)\n%6 = Where(%5, %1, %0)\nreturn \"y\" = %6\n");
+  EXPECT_TRUE(Accepts(a, a, DefinednessCheck::kBoth));
+  EXPECT_FALSE(Accepts(a, b));
+  EXPECT_FALSE(Accepts(b, a));
+}
+
+/// Elements of a slice that stands for others are other numbers: V(i) V(-i) is no square.
+TEST(Definedness, ElementsOfAlikeSlicesDiffer) {
+  std::string mask;
+  for (int i = 0; i < 2 * 4096; ++i)
+    mask += (i == 0 ? "" : ", ") + std::string(i < 4096 ? "-inf" : "0");
+  const std::string head =
+      "%0 = Input() {name = \"x\", shape = [2, 4096]}\n"
+      "%1 = Input() {name = \"w\", shape = [1, 4096]}\n%2 = Neg(%1)\n"
+      "%3 = Constant() {value = f32[2,4096]{" +
+      mask +
+      "}}\n%4 = Add(%0, %3)\n"
+      "%5 = Slice(%4) {starts = [1, 0], ends = [2, 4096], steps = [1, 1]}\n"
+      "%6 = Slice(%5) {starts = [0, 4095], ends = [1, -1], steps = [1, -1]}\n%7 = Mul(%5, %6)\n";
+  const Graph plain = FromText(head + "return \"y\" = %2\n");
+  for (const std::string partial :
+       {"%8 = Sqrt(%7)\n",
+        "%9 = Constant() {value = f32[]{1}}\n%10 = Add(%7, %9)\n%8 = Log(%10)\n"}) {
+    EXPECT_FALSE(Accepts(plain, FromText(head + partial +
+                                         "%11 = Sub(%8, %8)\n%12 = Add(%2, %11)\n"
+                                         "return \"y\" = %12\n")));
+  }
+}
+
 /// `function` of 1 / `zero`, both computed of the input %0; `zero` ends with %9.
 Graph OfInverse(const std::string& zero, const std::string& function) {
   return FromText("%0 = Input() {name = \"x\", shape = [4]}\n" + zero + "%10 = Reciprocal(%9)\n" +

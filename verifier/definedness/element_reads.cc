@@ -32,6 +32,19 @@ std::vector<T> Cut(const std::vector<T>& from, const Shape& shape, const Box& bo
   return result;
 }
 
+/// Element `flat` of a value of which one slice is kept. Other slices are alike in their classes,
+/// but their elements are other numbers.
+Extended OfSlice(Extended element, int32_t number, int64_t flat) {
+  if (element.id == 0 && element.kinds == kZeroKind) return element;
+  const std::array<uint64_t, 3> words = {Token(element), static_cast<uint64_t>(number),
+                                         static_cast<uint64_t>(flat)};
+  element.id = ExtendedId("of slice", words);
+  element.scale = 1;
+  const bool known = element.zero_sign == Extended::kPlus || element.zero_sign == Extended::kMinus;
+  if (!known) element.zero_sign = Extended::kSignOfId;
+  return element;
+}
+
 bool IsElementwise(const OpDefinition& op) { return op.restrict == &RestrictElementwise; }
 
 }  // namespace
@@ -83,13 +96,16 @@ std::vector<Extended> ElementStates::Read(const NumberedNode& node, size_t k, co
   if (box.Volume() == 0) return result;
   // A view reads the elements of the value in its own shape.
   const Shape& own = numbering_.TypeOf(number).shape;
+  const bool slice = !leaf && static_cast<int64_t>(state.elements.size()) != NumElements(own);
   const Shape extents = box.Extents();
   Shape at(shape.size(), 0);
   do {
     Shape index = box.begin;
     for (size_t d = 0; d < at.size(); ++d) index[d] += at[d];
     const int64_t flat = FlatIndex(shape, index);
-    result.push_back(leaf ? Leaf(number, flat) : At(state, own, flat));
+    result.push_back(leaf    ? Leaf(number, flat)
+                     : slice ? OfSlice(At(state, own, flat), number, flat)
+                             : At(state, own, flat));
   } while (NextIndex(extents, at));
   return result;
 }
