@@ -221,6 +221,21 @@ TEST(Canonicalize, CountsLiteralsThatStandForConstants) {
   EXPECT_EQ(used["literal 1/9"], 1) << ::testing::PrintToString(used);
 }
 
+/// An empty sum is 0 also where a factor is undefined.
+TEST(Canonicalize, NoFactorLeavesAnEmptySum) {
+  constexpr char kFactor[] = "factor constant along the reduced axes";
+  const auto uses = [&](const std::string& rows) {
+    const std::string slice =
+        "Slice(x){starts = [0, 0, 0], ends = [2, " + rows + ", 4], steps = [1, 1, 1]}";
+    std::map<std::string, int> used;
+    Canonical(ParseExpression("ReduceSum(Mul(" + slice + ", h)){axes = [1], keepdims = 1}"),
+              WeightMode::kSymbolic, &used);
+    return used[kFactor];
+  };
+  EXPECT_EQ(uses("2"), 1);
+  EXPECT_EQ(uses("0"), 0);
+}
+
 TEST(Canonicalize, LeavesCanonicalLimitsAlone) {
   std::map<std::string, int> used;
   const std::string number = "Clip(Cast(q){to = \"f32\"})";

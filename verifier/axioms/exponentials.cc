@@ -181,6 +181,8 @@ std::optional<ValueId> ConstantFactor(Terms& t, ValueId v) {
   const ValueId product = t.in(v, 0);
   const bool times = t.Is(product, "Mul");
   if (!times && !t.Is(product, "Div")) return std::nullopt;
+  // An empty sum is 0 wherever the factor is undefined.
+  if (NumElements(t.shape(product)) == 0) return std::nullopt;
   const Ints axes = t.node(v).attrs.IntList("axes");
   const Shape shape = t.shape(v);
   for (const size_t k : {1, 0}) {
@@ -200,6 +202,7 @@ std::optional<ValueId> ConstantFactorOfMatMul(Terms& t, ValueId v) {
     const ValueId product = t.in(v, side);
     const bool times = t.Is(product, "Mul");
     if (!times && !t.Is(product, "Div")) continue;
+    if (NumElements(t.shape(product)) == 0) continue;
     const int64_t rank = static_cast<int64_t>(t.shape(product).size());
     if (rank < 2 || t.shape(t.in(v, 1 - side)).size() < 2) continue;
     for (const size_t k : {1, 0}) {
