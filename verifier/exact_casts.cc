@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "graph/loop.h"
 #include "graph/tensor.h"
 
 namespace mendel {
@@ -64,6 +65,24 @@ Precision OfStored(const Tensor& value) {
   return all;
 }
 
+/// The precision of numbers that a node holds and may return: operands in an ONNX file that are
+/// attributes here, and the constants of a loop's body. Parameters of functions, such as the slope
+/// of LeakyRelu, are none: the function rounds its result in the narrow dtype, too.
+Precision OfHeldNumbers(const Node& node) {
+  Precision all;
+  for (const std::string_view name : {"min", "max", "value"}) {
+    if ((node.op->name == "Clip" && name != "value") || (node.op->name == "Pad" && name == "value"))
+      all = Larger(all, OfNumber(node.attrs.Float(name)));
+  }
+  if (node.op->name != "Loop") return all;
+  for (const Node& inner : LoopBodyOf(node.attrs)->nodes()) {
+    all = Larger(all, OfHeldNumbers(inner));
+    if (IsConstant(inner) && IsFloat(inner.outputs[0].dtype))
+      all = Larger(all, OfStored(ConstantValue(inner)));
+  }
+  return all;
+}
+
 class CastMarker {
  public:
   CastMarker(const Graph& graph, WeightMode weights)
@@ -113,7 +132,7 @@ class CastMarker {
         std::any_of(node.inputs.begin(), node.inputs.end(),
                     [&](ValueId input) { return IsFloat(graph_.type(input).dtype); });
     if (!from_floats) return Of(type.dtype);
-    return Smaller(Of(type.dtype), OfOperands(node));
+    return Smaller(Of(type.dtype), Larger(OfOperands(node), OfHeldNumbers(node)));
   }
 
   bool IsExact(const Node& node) const {

@@ -115,5 +115,36 @@ TEST(ExactCasts, DecideVerdicts) {
   EXPECT_NE(VerdictOf(f32, by_f16), Verdict::kEquivalent);
 }
 
+/// A literal is not rounded where a cast to fewer digits decides by it.
+TEST(ExactCasts, LiteralsBeforeNarrowingCasts) {
+  const auto program = [](const std::string& node, const std::string& rest) {
+    return "%0 = Input() {name = \"x\", shape = [3]}\n" + node + rest;
+  };
+  const std::string times =
+      "%1 = Constant() {value = f32[]{0.3333333432674408}}\n%2 = Mul(%0, %1)\n";
+  const std::string by = "%1 = Constant() {value = f32[]{3}}\n%2 = Div(%0, %1)\n";
+  const std::string cast = "%3 = Cast(%2) {to = \"f16\"}\nreturn \"y\" = %3";
+  EXPECT_EQ(VerdictOf(program(times, "return \"y\" = %2"), program(by, "return \"y\" = %2")),
+            Verdict::kEquivalent);
+  EXPECT_NE(VerdictOf(program(times, cast), program(by, cast)), Verdict::kEquivalent);
+}
+
+/// f32's 0.1 is no f16 number, wherever a node holds it; a slope belongs to the function.
+TEST(ExactCasts, CountNumbersThatNodesHold) {
+  const auto marks = [](const std::string& node) {
+    return Marks(
+        "%0 = Input() {name = \"x\", dtype = \"f16\", shape = [3]}\n"
+        "%1 = Cast(%0) {to = \"f32\"}\n%2 = " +
+        node + "\n%3 = Cast(%2) {to = \"f16\"}\nreturn \"y\" = %3");
+  };
+  EXPECT_THAT(marks("Clip(%1) {min = 0.1, max = 0.25}"), ElementsAre(1, 0));
+  EXPECT_THAT(marks("Clip(%1) {min = 0.25, max = 0.3}"), ElementsAre(1, 0));
+  EXPECT_THAT(marks("Clip(%1) {min = 0, max = 6}"), ElementsAre(1, 1));
+  EXPECT_THAT(marks("Clip(%1) {min = 0}"), ElementsAre(1, 1));
+  EXPECT_THAT(marks("Pad(%1) {pads = [0, 1], value = 0.1}"), ElementsAre(1, 0));
+  EXPECT_THAT(marks("Pad(%1) {pads = [0, 1], value = -0.5}"), ElementsAre(1, 1));
+  EXPECT_THAT(marks("LeakyRelu(%1) {alpha = 0.1}"), ElementsAre(1, 1));
+}
+
 }  // namespace
 }  // namespace mendel
