@@ -62,7 +62,8 @@ absl::Status AddRange(int64_t extent, int64_t start, int64_t end, int64_t step, 
     start = std::clamp<int64_t>(from_end(start), 0, extent);
     end = std::max(start, std::clamp<int64_t>(from_end(end), 0, extent));
   } else {
-    start = std::clamp<int64_t>(from_end(start), -1, extent - 1);
+    // A start before the axis is its first position; numpy takes nothing there.
+    start = extent == 0 ? -1 : std::clamp<int64_t>(from_end(start), 0, extent - 1);
     end = std::min(start, std::clamp<int64_t>(from_end(end), -1, extent - 1));
   }
   if (start == end) start = end = 0, step = 1;
