@@ -254,7 +254,9 @@ class Comparison {
     }
     if (defined.ok() || absl::IsInternal(defined)) return defined;
     for (ComparedOutput& output : report_.outputs) {
-      if (output.wrong_elements < output.elements) output.regions_known = false;
+      if (output.wrong_elements == output.elements) continue;
+      output.regions_known = false;
+      output.boxes = {{Box::Whole(output.shape), std::nullopt, ""}};
     }
     report_.bound_log2 = 0;
     return absl::OkStatus();
