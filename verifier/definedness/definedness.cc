@@ -27,8 +27,8 @@ bool IsDefinedWhere(const Extended& known, const Extended& other, EventTable& ev
   return events.Covers(known.events, other.events);
 }
 
-/// Where a function absorbed a NaN, only the same expression of the same elements is known to be
-/// equal: formal values may have lost the NaN (inf - inf is 0 there).
+/// The same expression of the same elements. Nothing else is known to be equal behind a function
+/// that absorbs a NaN: formal values may have lost the NaN (inf - inf is 0 there).
 bool IsSameExpression(const Extended& x, const Extended& y) {
   return (x.events == 0 && y.events == 0) || Token(x) == Token(y);
 }
