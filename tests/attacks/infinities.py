@@ -117,3 +117,46 @@ def padded_pools(rng):
         y = b.op("Add", y, b.op("MaxPool", spread, kernel_shape=[3, 3]))
     b.output(y, "f32")
     return Pair(a.build(), b.build(), equal, [{"x": floats(rng, shape)}], "max pool padded by -inf")
+
+
+# Values that are NaN for every input, the number that their formula is, and that number for x = 0.5.
+_NANS = {
+    "m - m": (lambda m, s, x: m.op("Sub", s, s), lambda m, x: m.op("Sub", x, x), 0),
+    "x + m - m": (lambda m, s, x: m.op("Sub", s, m.constant(-numpy.inf)), lambda m, x: m.op("Identity", x), 0.5),
+    "0 m": (lambda m, s, x: m.op("Mul", m.op("Mul", x, m.constant(0)), m.constant(numpy.inf)), lambda m, x: m.op("Mul", x, m.constant(0)), 0),
+    "m / m": (lambda m, s, x: m.op("Div", s, s), lambda m, x: m.op("Div", m.op("Exp", x), m.op("Exp", x)), 1),
+}
+# Functions that give a number for a NaN, and the numbers for which they give another one.
+_ABSORBERS = {
+    "Less": (lambda m, v: m.op("Less", v, m.constant(2)), (0, 0.5, 1)),
+    "GreaterOrEqual": (lambda m, v: m.op("GreaterOrEqual", v, m.constant(-2)), (0, 0.5, 1)),
+    "Equal": (lambda m, v: m.op("Equal", v, v), (0, 0.5, 1)),
+    "IsNaN": (lambda m, v: m.op("IsNaN", v), (0, 0.5, 1)),
+    "Cast": (lambda m, v: m.op("Cast", v, to=9), (0,)),
+    "ThresholdedRelu": (lambda m, v: m.op("ThresholdedRelu", v, alpha=0.25), (0.5, 1)),
+}
+
+
+@attack
+def absorbed_nan(rng):
+    """A NaN that a function does not pass on, against the number that its formula is."""
+    n = rng.randrange(1, 5)
+    what = rng.choice(sorted(_NANS))
+    nan, number, value = _NANS[what]
+    name = rng.choice(sorted(k for k, (_, seen) in _ABSORBERS.items() if value in seen))
+    equal = rng.random() < 0.3
+    mask = numpy.full([n], -numpy.inf, numpy.float32)
+    repairs = name == "IsNaN" and rng.random() < 0.5
+    a, b = Model(), Model()
+    for model, is_nan in ((a, True), (b, equal)):
+        x, w = model.input("x", "f32", [n]), model.input("w", "f32", [n])
+        s = model.op("Add", x, model.constant(mask))
+        v = nan(model, s, x) if is_nan else number(model, x)
+        y = _ABSORBERS[name][0](model, v)
+        if repairs:
+            y = model.op("Where", y, w, v)
+        elif name != "ThresholdedRelu":
+            y = model.op("Cast", y, to=1)
+        model.output(model.op("Add", y, decorate(rng, model, w, [n]) if equal else w), "f32")
+    feeds = [{"x": numpy.full([n], 0.5, numpy.float32), "w": numpy.full([n], 3, numpy.float32)}]
+    return Pair(a.build(), b.build(), equal, feeds, f"{name} of {what}" + (", repaired" if repairs else ""))

@@ -62,3 +62,28 @@ def thresholds(rng):
             model.output(model.op(use, x, c), "bool")
     feeds = [{"x": numpy.full([n], v, DTYPES[dtype][1])} for v in (exact, other, numpy.nextafter(min(exact, other), DTYPES[dtype][1](-9)))]
     return Pair(a.build(), b.build(), equal, feeds, f"{use} with one ulp", tolerance=0)
+
+
+_HOLDERS = {
+    "Clip": lambda m, v, c: m.op("Clip", v, m.constant(c), m.constant(4)),
+    "Max": lambda m, v, c: m.op("Max", v, m.constant(c)),
+    "Pad": lambda m, v, c: m.op("Pad", v, m.constant([0, 1], "i64"), m.constant(c)),
+    "Concat": lambda m, v, c: m.op("Concat", v, m.constant([c]), axis=0),
+    "Where": lambda m, v, c: m.op("Where", m.op("Less", v, m.constant(0.5)), m.constant(c), v),
+}
+
+
+@attack
+def held_numbers(rng):
+    """A narrowing cast of f16 numbers and of a number that a node holds, which f16 may not have."""
+    name, n = rng.choice(sorted(_HOLDERS)), rng.randrange(1, 4)
+    equal = rng.random() < 0.4
+    held = rng.randrange(1, 64) / 64 if equal else rng.choice([0.1, 0.3, 1 / 3, 0.7, 1 + 2**-11, 0.60001])
+    a, b = Model(), Model()
+    for model, casts in ((a, False), (b, True)):
+        x = model.op("Cast", model.input("x", "f16", [n]), to=1)
+        y = _HOLDERS[name](model, x, held)
+        if casts:
+            y = model.op("Cast", model.op("Cast", y, to=10), to=1)
+        model.output(y, "f32")
+    return Pair(a.build(), b.build(), equal, [{"x": numpy.zeros([n], numpy.float16)}], f"{name} of {held:.5g}", tolerance=1e-6)
