@@ -91,7 +91,6 @@ absl::StatusOr<bool> TryRefit(const Graph& a, const Graph& b, const VerifierOpti
     RefitOptions options;
     options.tolerance_ulps = verdict.fold_tolerance;
     options.verifier = verifier;
-    options.verifier.definedness = DefinednessCheck::kBoth;
     options.seed = verifier.seed;
     absl::StatusOr<RefitReport> refit = Refit(a, b, options);
     if (absl::IsUnimplemented(refit.status()) || absl::IsDeadlineExceeded(refit.status()))

@@ -151,6 +151,7 @@ class Refitter {
                             Rebuild(folded_, folded_constants_, replacements_));
     VerifierOptions verifier = options_.verifier;
     verifier.weights = WeightMode::kSymbolic;
+    verifier.definedness = DefinednessCheck::kBoth;
     auto certificate = Certify(report_.original, report_.refitted_graph, verifier);
     if (absl::IsFailedPrecondition(certificate.status()) ||
         absl::IsUnimplemented(certificate.status())) {

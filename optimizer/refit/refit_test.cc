@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "optimizer/refit/refit_cases.h"
 
@@ -343,6 +344,21 @@ TEST(Refit, NormBeforeAnUnpaddedConvolution) {
   });
   const RefitReport report = Verify(original, folded);
   EXPECT_TRUE(report.applies) << report.reason;
+}
+
+/// 0 is a folded 0 * -inf as a formula, and the slope is NaN.
+TEST(Refit, DefinedForFewerInputsIsNoFold) {
+  const Tensor zero = Tensor::Scalar(DType::kF32, 0);
+  const Tensor infinity = Tensor::Scalar(DType::kF32, -std::numeric_limits<double>::infinity());
+  const Graph a = Program({2}, [&](Emitter& e, ValueId x) {
+    return e.Op("PRelu", {x, e.Constant(zero)});
+  });
+  const Graph b = Program({2}, [&](Emitter& e, ValueId x) {
+    return e.Op("PRelu", {x, e.Mul(e.Constant(zero), e.Constant(infinity))});
+  });
+  const auto report = Refit(a, b);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_FALSE(report->applies);
 }
 
 TEST(Refit, OtherInterfacesAreRefused) {
