@@ -123,10 +123,15 @@ TEST(ExactCasts, LiteralsBeforeNarrowingCasts) {
   const std::string times =
       "%1 = Constant() {value = f32[]{0.3333333432674408}}\n%2 = Mul(%0, %1)\n";
   const std::string by = "%1 = Constant() {value = f32[]{3}}\n%2 = Div(%0, %1)\n";
-  const std::string cast = "%3 = Cast(%2) {to = \"f16\"}\nreturn \"y\" = %3";
+  const auto cast = [](const std::string& to) {
+    return "%3 = Cast(%2) {to = \"" + to + "\"}\nreturn \"y\" = %3";
+  };
   EXPECT_EQ(VerdictOf(program(times, "return \"y\" = %2"), program(by, "return \"y\" = %2")),
             Verdict::kEquivalent);
-  EXPECT_NE(VerdictOf(program(times, cast), program(by, cast)), Verdict::kEquivalent);
+  EXPECT_EQ(VerdictOf(program(times, cast("f64")), program(by, cast("f64"))), Verdict::kEquivalent);
+  for (const std::string narrow : {"f16", "bf16"})
+    EXPECT_NE(VerdictOf(program(times, cast(narrow)), program(by, cast(narrow))),
+              Verdict::kEquivalent);
 }
 
 /// f32's 0.1 is no f16 number, wherever a node holds it; a slope belongs to the function.

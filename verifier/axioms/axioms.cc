@@ -53,8 +53,10 @@ bool Decides(const Node& node, const std::vector<TensorType>& inputs) {
                                                     "Round", "Sign",  "ThresholdedRelu"};
   const auto is_float = [](const TensorType& type) { return IsFloat(type.dtype); };
   if (!std::any_of(inputs.begin(), inputs.end(), is_float)) return false;
+  // f16 and bf16 each hold numbers that the other lacks.
   if (node.op->name == "Cast" && node.attrs.Int("exact") == 0 &&
-      DTypeSize(node.outputs[0].dtype) < DTypeSize(inputs[0].dtype))
+      node.outputs[0].dtype != inputs[0].dtype &&
+      DTypeSize(node.outputs[0].dtype) <= DTypeSize(inputs[0].dtype))
     return true;
   return node.op->opaque || kSteps.contains(node.op->name) ||
          !std::all_of(node.outputs.begin(), node.outputs.end(), is_float);
