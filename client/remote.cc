@@ -75,7 +75,7 @@ void AddServerOptions(CLI::App& app, ServerOptions& options, bool with_default) 
   app.add_option("--call-timeout", options.call_time, "Longest time of one call")
       ->capture_default_str();
   app.add_option("--retry-time", options.retry_time,
-                 "Give up after this time without an answer from the server")
+                 "Give up after this time without progress: the server is unreachable or full")
       ->capture_default_str();
 }
 
