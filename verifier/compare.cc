@@ -50,6 +50,12 @@ Deadline Within(const Deadline& deadline, double seconds, double share) {
   return Deadline::After(std::min(seconds, share * deadline.SecondsLeft()));
 }
 
+/// Claims nothing about parts of the output.
+void ForgetRegions(ComparedOutput& output, const std::string& reason = "") {
+  output.regions_known = false;
+  output.boxes = {{Box::Whole(output.shape), std::nullopt, reason}};
+}
+
 class Comparison {
  public:
   /// `pieces`: both programs for the caller; `parts`: the same with large weights read by parts.
@@ -210,10 +216,7 @@ class Comparison {
   absl::StatusOr<CompareReport> OutOfTime() {
     report_.verdict = Verdict::kUnproven;
     report_.reason = std::string(kOutOfTime);
-    for (ComparedOutput& output : report_.outputs) {
-      output.regions_known = false;
-      output.boxes = {{Box::Whole(output.shape), std::nullopt, report_.reason}};
-    }
+    for (ComparedOutput& output : report_.outputs) ForgetRegions(output, report_.reason);
     return std::move(report_);
   }
 
@@ -229,7 +232,7 @@ class Comparison {
                     [](const ComparedOutput& output) { return output.boxes.empty(); });
     for (ComparedOutput& output : report_.outputs) {
       if (none) output.regions_known = output.elements == 0;
-      if (!output.regions_known) output.boxes = {{Box::Whole(output.shape), std::nullopt, ""}};
+      if (!output.regions_known) ForgetRegions(output);
     }
     MENDEL_RETURN_IF_ERROR(CheckRightElements());
     return Witnesses();
@@ -254,9 +257,7 @@ class Comparison {
     }
     if (defined.ok() || absl::IsInternal(defined)) return defined;
     for (ComparedOutput& output : report_.outputs) {
-      if (output.wrong_elements == output.elements) continue;
-      output.regions_known = false;
-      output.boxes = {{Box::Whole(output.shape), std::nullopt, ""}};
+      if (output.wrong_elements < output.elements) ForgetRegions(output);
     }
     report_.bound_log2 = 0;
     return absl::OkStatus();

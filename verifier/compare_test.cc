@@ -324,6 +324,8 @@ TEST(Compare, ElementsThatAreNotDefinedAlikeAreNotRight) {
     const CompareReport report = Compare(a, start + more + undefined + "return \"y\" = %6");
     EXPECT_EQ(report.verdict, Verdict::kDifferent) << undefined;
     EXPECT_FALSE(report.outputs[0].regions_known) << undefined;
+    ASSERT_EQ(report.outputs[0].boxes.size(), 1u) << undefined;
+    EXPECT_EQ(report.outputs[0].boxes[0].box, Box::Whole({2})) << undefined;
     EXPECT_EQ(report.bound_log2, 0);
   }
 }
