@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -141,6 +142,19 @@ TEST(Lowering, Shrink) {
   Builder::Set(node, "bias", 0.5f);
   EXPECT_THAT(Computed(model, {Floats({5}, {-2, -1.5, 0, 1.5, 2})}).scalars,
               ElementsAre(-1.5, 0, 0, 0, 1.5));
+}
+
+TEST(Lowering, SliceBackwardsFromBeforeTheAxis) {
+  // The specification clamps the start to the first position.
+  for (const auto& [start, end, want] : std::vector<std::array<int64_t, 3>>{
+           {-7, -99, 1}, {-6, -99, 1}, {-7, -6, 0}, {2, -99, 3}, {99, 3, 2}}) {
+    Builder model;
+    model.Input("x", {"6"}).Output("y");
+    model.Ints("start", {start}).Ints("end", {end}).Ints("axis", {0}).Ints("step", {-1});
+    model.Node("Slice", {"x", "start", "end", "axis", "step"}, {"y"});
+    EXPECT_EQ(static_cast<int64_t>(Computed(model, {Counting({6})}).scalars.size()), want)
+        << start << " " << end;
+  }
 }
 
 TEST(Lowering, CompressWithConstantCondition) {

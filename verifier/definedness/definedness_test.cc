@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "graph/text.h"
 #include "verifier/verifier.h"
 
@@ -223,13 +224,6 @@ TEST(Definedness, NaNForEveryInput) {
   EXPECT_FALSE(Accepts(zero, nan));
 }
 
-/// `function` with every "$" replaced.
-std::string Of(std::string function, const std::string& operand) {
-  for (size_t at = function.find('$'); at != std::string::npos; at = function.find('$'))
-    function.replace(at, 1, operand);
-  return function;
-}
-
 /// A NaN for every input, 0 as a formal value (m - m), which a function does not pass on; and a 0.
 TEST(Definedness, FormalValuesOfNaNSayNothing) {
   const std::string head =
@@ -240,7 +234,8 @@ TEST(Definedness, FormalValuesOfNaNSayNothing) {
         "Cast($) {to = \"bool\"}", "ThresholdedRelu($) {alpha = 1}", "ArgMax($) {axis = 0}",
         "Hardmax($) {axis = 0}"}) {
     const auto program = [&](const std::string& operand) {
-      return FromText(head + "%6 = " + Of(function, operand) + "\nreturn \"y\" = %6\n");
+      return FromText(head + "%6 = " + absl::StrReplaceAll(function, {{"$", operand}}) +
+                      "\nreturn \"y\" = %6\n");
     };
     const Graph nan = program("%4"), zero = program("%5");
     for (const DefinednessCheck check : {DefinednessCheck::kPlan, DefinednessCheck::kBoth}) {

@@ -236,6 +236,17 @@ TEST(Witness, RoundedConstantsOfDefinitionsSeparateNothing) {
   MustFind(f, OfVector("%1 = HardSwish(%0)\n%2 = Relu(%1)\nreturn \"y\" = %2"));
 }
 
+/// Beyond 37 the double of sigmoid(x) is 1; its rounding still hides what 1 - sigmoid(x) loses.
+TEST(Witness, SaturatedFunctionsRound) {
+  const Graph f = OfVector("%1 = Sigmoid(%0)\nreturn \"y\" = %1");
+  const Graph g = OfVector(
+      "%1 = Constant() {value = f32[]{-1.0000001192092896}}\n%2 = Mul(%0, %1)\n"
+      "%3 = Sigmoid(%2)\n%4 = Constant() {value = f32[]{1}}\n%5 = Sub(%4, %3)\n"
+      "return \"y\" = %5");
+  MustNotFind(f, g);
+  EXPECT_GT(Find(f, g)[0].hidden_gap, 0);
+}
+
 TEST(Witness, SpellsOutGelu) {
   const Graph f = OfVector("%1 = Gelu(%0)\nreturn \"y\" = %1");
   const Graph g = OfVector(
