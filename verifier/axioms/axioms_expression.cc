@@ -296,6 +296,15 @@ Graph WithDistances(const Graph& graph) {
   });
 }
 
+/// Some element of an output fits `is`.
+absl::StatusOr<bool> HasOutput(const Graph& graph, const std::vector<HostValue>& inputs,
+                               const std::function<bool(double)>& is) {
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> values, Evaluate(graph, inputs));
+  return std::any_of(values.begin(), values.end(), [&](const HostValue& value) {
+    return std::any_of(value.scalars.begin(), value.scalars.end(), is);
+  });
+}
+
 }  // namespace
 
 Graph ParseExpression(std::string_view text) { return Translator(text).Parse(); }
@@ -332,23 +341,12 @@ Graph RandomVariant(Rng& rng, const Graph& graph) {
 
 absl::StatusOr<bool> HasValue(const Graph& graph, const std::vector<HostValue>& inputs,
                               const std::function<bool(double)>& is) {
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> values,
-                          Evaluate(WithAllValues(graph), inputs));
-  for (const HostValue& value : values) {
-    if (std::any_of(value.scalars.begin(), value.scalars.end(), is)) return true;
-  }
-  return false;
+  return HasOutput(WithAllValues(graph), inputs, is);
 }
 
 absl::StatusOr<bool> RoundingDecides(const Graph& graph, const std::vector<HostValue>& inputs) {
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> values,
-                          Evaluate(WithDistances(graph), inputs));
-  for (const HostValue& value : values) {
-    if (std::any_of(value.scalars.begin(), value.scalars.end(),
-                    [](double distance) { return distance != 0 && std::abs(distance) < 1e-9; }))
-      return true;
-  }
-  return false;
+  return HasOutput(WithDistances(graph), inputs,
+                   [](double distance) { return distance != 0 && std::abs(distance) < 1e-9; });
 }
 
 uint64_t ProgramsToDraw(uint64_t usual) {
