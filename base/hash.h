@@ -50,8 +50,8 @@ class KeyedHash {
   explicit KeyedHash(std::array<uint64_t, 2> key);
   void Add(uint64_t word);
   void Add(std::string_view text);
-  /// Hash of all words added so far; may be called repeatedly, adding continues from the same
-  /// state.
+  /// Returns the hash of all words added so far. It does not change the state, so more words may
+  /// follow.
   Hash128 Finish() const;
 
  private:

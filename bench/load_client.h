@@ -1,5 +1,5 @@
-// One of the clients of service_load: submits jobs, keeps some of them open, looks at them until
-// they have ended.
+// A client of the benchmark service_load. It submits jobs, keeps `window` of them open, and watches
+// each until it ends.
 #ifndef MENDEL_BENCH_LOAD_CLIENT_H_
 #define MENDEL_BENCH_LOAD_CLIENT_H_
 
@@ -15,9 +15,11 @@ namespace mendel {
 struct LoadShare {
   int first = 0;  ///< numbers of the jobs: first, first + 1, ...
   int count = 0;
-  int window = 8;              ///< jobs open at once
-  bool watches = false;        ///< WatchJob, else GetJob and ListJobs in turn
-  double stuck_seconds = 600;  ///< without the end of any job: they are stuck
+  int window = 8;  ///< jobs open at once
+  bool watches =
+      false;  ///< True: the client calls WatchJob. False: it calls GetJob and ListJobs in turn.
+  double stuck_seconds =
+      600;  ///< If no job ends for this many seconds, the client reports that its jobs are stuck.
 };
 
 struct LoadResult {

@@ -1,4 +1,4 @@
-// Stored tables that a size indexes: rows that no compared size reads are not compared.
+// A size may index a stored table. A comparison does not see the rows that no compared size reads.
 #ifndef MENDEL_CLIENT_PARTIAL_TABLES_H_
 #define MENDEL_CLIENT_PARTIAL_TABLES_H_
 
@@ -17,7 +17,7 @@ class PartialTables {
   /// Slice of all rows.
   void Add(const TableReads& reads);
 
-  /// Tables of which other sizes read other rows, and no size read all.
+  /// Returns the tables whose read rows depend on the size, and of which no size reads all rows.
   std::vector<Tensor> Unread() const;
 
  private:

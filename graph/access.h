@@ -1,5 +1,5 @@
-// Access patterns state which input elements an output element reads: the input of the region
-// analyzer (docs/verifier.md, "Regions").
+// An access pattern states which input elements an output element reads. The region analyzer uses
+// it (docs/verifier.md, "Regions").
 #ifndef MENDEL_GRAPH_ACCESS_H_
 #define MENDEL_GRAPH_ACCESS_H_
 
@@ -32,27 +32,27 @@ struct AccessPattern {
   enum class Combine {
     kSum,      ///< a sum of terms, each a constant times one element of one input (views, pools,
                ///< concat, add)
-    kProduct,  ///< a sum of products of one element of every input of a term, see `terms` (conv,
-               ///< matmul, mul)
+    kProduct,  ///< a sum of products; each product takes one element of every input of its term,
+               ///< see `terms` (conv, matmul, mul)
     kOracle,   ///< a non-polynomial function of all elements read, jointly (relu, softmax over
                ///< `whole` dimensions)
     kReshape,  ///< output flat position = input flat position of input 0; `inputs` is empty
   };
   Combine combine = Combine::kSum;
   std::vector<InputAccess> inputs;
-  /// Inputs that each product of a kProduct multiplies (convolution with a bias: {0, 1} and {2}).
-  /// Empty: one term of all inputs.
+  /// The terms of a kProduct. Each term lists the inputs that its products multiply (convolution
+  /// with a bias: {0, 1} and {2}). Empty: one term with all inputs.
   std::vector<std::vector<int>> terms;
-  /// Bit k is set where the product of a kProduct divides by input k; all elements of it that are
-  /// read stand in one denominator.
+  /// Bit k is set if a product of a kProduct divides by input k. All elements of input k that an
+  /// output element reads form one denominator.
   uint32_t divided_inputs = 0;
   /// Positions along each output dimension where the structure changes: group seams, concat seams,
   /// borders where a coefficient changes. The order is free; 0 and the extent may be included.
   /// Padding edges may be missing: the analyzer derives them from the accesses. Missing dimensions
   /// have no breaks.
   std::vector<std::vector<int64_t>> breaks;
-  /// The input read in the block of output positions that starts at the break (Concat); empty:
-  /// all inputs everywhere. Entry b belongs to the b-th block along dimension `selecting_dim`.
+  /// For Concat: breaks along `selecting_dim` divide the output into blocks. Block b reads input
+  /// selected_input[b] only. Empty: every position reads all inputs.
   int selecting_dim = -1;
   std::vector<int> selected_input;
 };

@@ -1,5 +1,5 @@
-// Boxes of a view (the same elements in row-major order under another shape) as boxes of the viewed
-// tensor.
+// A view has the same elements in row-major order under another shape. This file converts boxes of
+// a view to boxes of the viewed tensor.
 #ifndef MENDEL_GRAPH_VIEW_CUT_H_
 #define MENDEL_GRAPH_VIEW_CUT_H_
 
@@ -16,9 +16,9 @@ struct ViewGroup {
   size_t from_end = 0;
   size_t to_begin = 0;
   size_t to_end = 0;
-  /// Common factors, outermost first: every dimension of both sides is the product of a run of them
-  /// (dimensions of extent one are empty runs). Empty although extents exceed one: there are none
-  /// ([2,3] as [3,2]).
+  /// Common factors, outermost first. Each dimension of both sides is the product of consecutive
+  /// factors; a dimension of extent one has none. Empty with a larger extent: no common factors
+  /// exist ([2,3] viewed as [3,2]).
   std::vector<int64_t> factors;
   /// The run of factors of each dimension: [first, last).
   std::vector<std::pair<size_t, size_t>> from_runs;

@@ -23,15 +23,15 @@ class BundleSession {
   /// Compiles nothing yet. InvalidArgument when there are no members.
   static absl::StatusOr<std::unique_ptr<BundleSession>> Create(std::vector<Plan> members,
                                                                const SessionOptions& options);
-  /// A plan's own file is a bundle of one.
+  /// Also loads the file of a single plan, as a bundle with one member.
   static absl::StatusOr<std::unique_ptr<BundleSession>> Load(const std::string& path,
                                                              const SessionOptions& options);
 
   size_t size() const { return members_.size(); }
   /// The shapes of every member, in their order.
   std::span<const NamedShapes> offered() const { return offered_; }
-  /// Compiles member `number` (below size()) if it is not compiled yet; the errors of
-  /// Session::Create. The session lives as long as this object.
+  /// Returns the session of member `number` (below size()). Compiles it at the first call. Errors:
+  /// those of Session::Create. The session lives as long as this object.
   absl::StatusOr<Session*> Member(size_t number);
   /// The graph of member `number`, as the plan contains it.
   const Graph& graph(size_t number) const { return members_[number].graph; }

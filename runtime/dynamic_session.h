@@ -23,8 +23,8 @@ namespace mendel {
 /// Bounds of the plans that are kept. The plan that was used last stays, whatever its size.
 struct DynamicLimits {
   size_t plans = 16;
-  /// Memory of the plans: activations and scratch of each, and the weights of the largest, since
-  /// plans share weights that are packed alike.
+  /// Limit on the memory of the plans. It counts activations and scratch of each plan. It counts
+  /// weights once, for the largest plan, because plans share packed weights.
   int64_t bytes = int64_t{1} << 30;
 };
 
@@ -61,12 +61,12 @@ class DynamicSession {
   const std::vector<std::string>& inputs() const { return model_.inputs; }
   const std::map<std::string, TensorType>& deciding() const { return model_.deciding; }
   /// The session for these shapes, which is compiled if it is not kept. An input that is not named
-  /// has the shape that the model gives it. `values`: of the deciding inputs, or of none; the
-  /// session lacks those that are constants of its plan. It lives until the next call that is not
-  /// const. Errors: those of `specialize` and of Session::Create.
+  /// has the shape that the model gives it. `values` are those of the deciding inputs, or empty.
+  /// Deciding inputs that are constants of the plan are no inputs of the session. The session lives
+  /// until the next non-const call. Errors: those of `specialize` and of Session::Create.
   absl::StatusOr<Session*> ForInputs(const NamedShapes& shapes, const Values& values);
-  /// Compiles `plan`, which replaces the one for its input shapes: the result of a search.
-  /// It is dropped only after the plans that `specialize` made. InvalidArgument for a plan of
+  /// Compiles `plan`, the result of a search. It replaces the plan for its input shapes. The
+  /// session drops adopted plans last. InvalidArgument for a plan of
   /// another model or with other inputs.
   absl::Status Adopt(const Plan& plan);
   DynamicUse use() const;

@@ -1,5 +1,5 @@
-// A measuring device states what times depend on besides the program: its clock and power, and who
-// else measures on it.
+// Describes what measured times depend on besides the program: clock, power, and other processes
+// that measure on the device.
 #ifndef MENDEL_RUNTIME_MEASURING_DEVICE_H_
 #define MENDEL_RUNTIME_MEASURING_DEVICE_H_
 
@@ -30,9 +30,10 @@ std::string ConditionsText(const DeviceConditions& conditions);
 class MeasuringDevice {
  public:
   virtual ~MeasuringDevice() = default;
-  /// NotFound or Unavailable where nothing reports them; measuring is possible nevertheless.
+  /// NotFound or Unavailable if the device does not report its conditions. Measuring is still
+  /// possible.
   virtual absl::StatusOr<DeviceConditions> Conditions() const = 0;
-  /// Takes the lock that a measuring process keeps. The status of DeviceLock::Take.
+  /// Takes the lock that a process holds while it measures. Errors: those of DeviceLock::Take.
   virtual absl::StatusOr<std::unique_ptr<DeviceLock>> Lock(const LockWait& wait) const = 0;
 };
 

@@ -24,7 +24,7 @@ struct BuildInfo {
 
 class RpcServer;
 
-/// Not thread-safe, except for operations of its parts.
+/// Call it from one thread. Its RPC server and its stores are thread-safe.
 class Daemon {
  public:
   /// Opens or creates the data folder, returns jobs of a dead predecessor to the queue, and serves.

@@ -25,8 +25,8 @@ struct FakeServer {
   int64_t sent = 0;
   /// Called before every call with its name; a status other than OK is the answer.
   std::function<CallStatus(const std::string& call)> fault;
-  /// Called after every message of a stream with the bytes (or events) of this attempt; a status
-  /// other than OK ends the stream.
+  /// Called after every message of a stream. `done` counts the bytes (or events) of this attempt. A
+  /// status other than OK ends the stream.
   std::function<CallStatus(const std::string& call, int64_t done)> stream_fault;
 
   std::string BlobPath(const std::string& sha256) const { return folder + "/blob-" + sha256; }

@@ -1,4 +1,4 @@
-// The analysis of repeated elements: along which axes, at which positions, a value equals itself.
+// Finds repeated elements: the positions along an axis at which a value has equal elements.
 #ifndef MENDEL_MUTATOR_REGIONS_CLASSES_H_
 #define MENDEL_MUTATOR_REGIONS_CLASSES_H_
 
@@ -10,10 +10,10 @@
 
 namespace mendel {
 
-/// Classes of one axis: the first position at which the value is the same for all inputs, whatever
-/// the other coordinates. Empty: all positions may differ.
+/// For each position of an axis: the first position with equal elements, for all inputs and all
+/// other coordinates. Empty: all positions may differ.
 using AxisClasses = std::vector<int64_t>;
-/// One an axis.
+/// One AxisClasses for each axis.
 using ValueClasses = std::vector<AxisClasses>;
 
 /// Different positions along an axis of this extent.
@@ -23,8 +23,8 @@ int64_t FirstOf(const AxisClasses& classes, int64_t position);
 /// The first positions of all that `positions` names, ascending, once each, without kAbsent.
 Positions FirstsOf(const AxisClasses& classes, const Positions& positions);
 
-/// Forwards over the whole graph: [node][output]. Stored weights count as all different, literals
-/// as what they are.
+/// Walks the graph forwards. The result is indexed by node, then by output. Stored weights count as
+/// all different, literals as what they are.
 std::vector<std::vector<ValueClasses>> RepeatedElements(const Graph& graph);
 
 /// Input k where it is a stored tensor, else null.

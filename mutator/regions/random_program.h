@@ -1,4 +1,4 @@
-// Random programs in which parts are cropped, picked, padded and repeated.
+// Makes random programs that crop, pick, pad and repeat parts of their values.
 #ifndef MENDEL_MUTATOR_REGIONS_RANDOM_PROGRAM_H_
 #define MENDEL_MUTATOR_REGIONS_RANDOM_PROGRAM_H_
 

@@ -18,8 +18,8 @@
 
 namespace mendel::server {
 
-/// Limits of a verdict: its boxes, and the bytes of its report in JSON. A job is one
-/// message.
+/// Limits of a verdict: its number of boxes, and the bytes of its JSON report. A job travels in one
+/// message, so both are bounded.
 inline constexpr int kMostBoxes = 10'000;
 inline constexpr size_t kMostReportBytes = 1 << 20;
 
@@ -39,8 +39,9 @@ absl::Status ErrorFromJson(std::string_view facts);
 /// create_time. InvalidArgument when the text is no JSON object.
 absl::StatusOr<v1::Plan> PlanFromJson(std::string_view facts);
 
-/// Facts of `verify`, for two models or a plan. InvalidArgument when they have neither a verdict
-/// nor an error that is one (FailedPrecondition: different; Aborted, DeadlineExceeded: unproven).
+/// Facts of `verify`, for two models or a plan. InvalidArgument if there is neither a verdict nor
+/// an error that stands for one. FailedPrecondition stands for different, Aborted and
+/// DeadlineExceeded for unproven.
 absl::StatusOr<v1::Verdict> VerdictFromJson(std::string_view facts);
 
 }  // namespace mendel::server

@@ -1,8 +1,8 @@
 // The folder of one job: `<work_folder>/jobs/<uuid>/`, or `<uuid>_<project>/`, with in, out, tmp
 // and cache (sandbox.h).
 //
-// It is locked while an attempt runs. A new attempt finds it empty but for cache/, whose
-// measurements are what a job continues from; it goes when the job ends.
+// It is locked while an attempt runs. A new attempt finds only cache/ in it. The job continues from
+// the measurements there. The cache is deleted when the job ends.
 #ifndef MENDEL_SERVER_JOBS_JOB_FOLDER_H_
 #define MENDEL_SERVER_JOBS_JOB_FOLDER_H_
 
@@ -19,9 +19,9 @@ namespace mendel::server {
 
 class JobFolder {
  public:
-  /// `job`: "jobs/{uuid}" in its project. An earlier attempt whose lease was given away goes within
-  /// a second, unless its server is cut off from the store and shares the work folder with us; then
-  /// this attempt gets a folder beside, `<uuid>.<fence>`.
+  /// `job`: "jobs/{uuid}" in its project. An earlier attempt that lost its lease ends within a
+  /// second. A server that is cut off from the store may share the work folder and not notice. This
+  /// attempt then gets another folder, `<uuid>.<fence>`.
   static absl::StatusOr<std::unique_ptr<JobFolder>> Open(const std::string& work_folder,
                                                          const std::string& job, int64_t fence);
 
@@ -33,8 +33,8 @@ class JobFolder {
     int64_t files = 0;
   };
   Usage Used() const;
-  /// Path of `out/name` when it is a regular file with one link that no symbolic link leads to;
-  /// FailedPrecondition otherwise.
+  /// Returns the path of `out/name`. FailedPrecondition unless it is a regular file with one name
+  /// and no symbolic link in its path.
   absl::StatusOr<std::string> Delivered(const std::string& name) const;
   /// Deletes everything, or everything but the cache.
   void Clear(bool keep_cache);
@@ -47,8 +47,8 @@ class JobFolder {
 };
 
 /// Deletes the folders of jobs for which `ended` is true (a job's name) and that no attempt holds;
-/// `leave` is called with each before: nobody begins that job again, so that what its last attempt
-/// left behind would stay for ever.
+/// Calls `leave` with each folder before it is deleted. Nobody starts that job again, so `leave`
+/// must remove what its last attempt left elsewhere.
 void SweepJobFolders(const std::string& work_folder,
                      const std::function<bool(const std::string& job)>& ended,
                      const std::function<void(const std::string& folder)>& leave);

@@ -58,7 +58,7 @@ struct RunnerOptions {
   int64_t cancel_grace_micros = 5'000'000;
   /// Devices of this machine's workers. Empty: "cpu", and this host alone serves stored plans.
   std::vector<WorkerDevice> devices;
-  /// Devices of other workers of the store: jobs may request them here.
+  /// Devices of other servers of the store: jobs may request them here.
   std::vector<std::string> other_devices;
   /// Names of the optimizer's rules, sorted: a spec may disable these. Empty: any.
   std::vector<std::string> rules;

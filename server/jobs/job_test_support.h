@@ -1,4 +1,4 @@
-// A store with models, and jobs awaited.
+// For tests: a job store with models, and functions that wait for jobs.
 #ifndef MENDEL_SERVER_JOBS_JOB_TEST_SUPPORT_H_
 #define MENDEL_SERVER_JOBS_JOB_TEST_SUPPORT_H_
 
@@ -9,8 +9,8 @@
 
 namespace mendel::server {
 
-/// Stores in a new folder, deleted at the end, or in one that another world made. CHECKs what must
-/// work.
+/// Makes stores in a new folder, which the destructor deletes, or opens the folder of another
+/// JobWorld. CHECK-fails if a store fails.
 class JobWorld {
  public:
   JobWorld();
@@ -29,7 +29,7 @@ class JobWorld {
   v1::Job Get(const std::string& job);
   /// The job once it has ended; fails the test after a while.
   v1::Job Await(const std::string& job);
-  /// The job once it has reported progress of this phase.
+  /// Waits until the job has reported progress of this phase.
   void AwaitPhase(const std::string& job, const std::string& phase);
   std::string BlobBytes(const std::string& name);
 

@@ -22,7 +22,7 @@ class ThreadPool {
 
   /// False when `max_queued` tasks wait already.
   bool TryPost(std::function<void()> task);
-  /// Always queues: for steps of streams, whose number is limited elsewhere.
+  /// Queues the task without a limit. For steps of streams, whose number is limited elsewhere.
   void Post(std::function<void()> task);
 
  private:

@@ -34,14 +34,16 @@ class Fd {
   int fd_;
 };
 
-/// The status of `errno`: ResourceExhausted (full), PermissionDenied, NotFound or Unavailable.
-/// `what` names no path of the server.
+/// Converts the errno value `error` to a status: ResourceExhausted (full), PermissionDenied,
+/// NotFound or Unavailable. `what` must not name a path of the server.
 absl::Status FileError(std::string_view what, int error);
-/// A folder below `parent`, made when it is missing (and `parent` then synced). Never a link.
+/// Opens the folder `name` below `parent`. If it is missing, creates it and syncs `parent`. Refuses
+/// a link.
 absl::StatusOr<Fd> OpenFolder(int parent, const std::string& name);
-/// The same, not ok when it is missing or something else.
+/// Opens the folder `name`. The result is not ok() if the folder is missing or the name is
+/// something else.
 Fd ExistingFolder(int parent, const std::string& name);
-/// A regular file of one link; `flags` as for open(2). Never a link to one.
+/// Opens a regular file that has one name. `flags` are those of open(2). Refuses a symbolic link.
 absl::StatusOr<Fd> OpenFile(int folder, const std::string& name, int flags, mode_t mode = 0600);
 absl::Status SyncFolder(int folder);
 
@@ -58,11 +60,11 @@ absl::StatusOr<std::vector<std::string>> Names(int folder);
 /// Sets the time of the last change.
 absl::Status SetTime(int file, int64_t micros);
 
-/// Hashes the first `size` bytes and drops them from the page cache behind itself when they are
-/// many. DataLoss when there are fewer.
+/// Hashes the first `size` bytes. Drops the bytes of a large file from the page cache after hashing
+/// them. DataLoss if the file is shorter.
 absl::Status HashFile(int file, int64_t size, Sha256& hash);
-/// Reports the kernel that these bytes will not be needed soon; for large files only (small ones
-/// stay cached).
+/// Reports to the kernel that these bytes are not needed soon. Only for large files: small ones
+/// stay cached.
 void ForgetPages(int file, int64_t offset, int64_t length);
 
 }  // namespace mendel::server

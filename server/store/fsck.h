@@ -13,7 +13,7 @@
 
 namespace mendel::server {
 
-/// Names of the parts of a data folder.
+/// Name of the job store's file in a data folder.
 inline constexpr char kJobStoreFile[] = "mendel.sqlite";
 
 struct FsckReport {

@@ -11,8 +11,8 @@
 namespace mendel::server {
 
 struct GarbagePolicy {
-  int64_t retain_jobs_micros = 0;  ///< ended jobs stay so long
-  /// Blobs that nothing names, and unfinished uploads, stay so long.
+  int64_t retain_jobs_micros = 0;  ///< how long ended jobs are kept
+  /// How long blobs without a reference and unfinished uploads are kept.
   int64_t retain_blobs_micros = 0;
   /// Above this total, blobs that nothing names stay an hour at most; 0: no such limit.
   /// Blobs that something names always stay.
@@ -22,13 +22,14 @@ struct GarbagePolicy {
 
 struct GarbageReport {
   int64_t jobs = 0;  ///< deleted (or, in a dry run, to be deleted)
-  /// Freed (a dry run leaves unfinished uploads and bundles of deleted jobs out).
+  /// Bytes that were freed. A dry run does not count unfinished uploads and the bundles of deleted
+  /// jobs.
   int64_t bytes = 0;
   int64_t bytes_before = 0;  ///< of blobs and uploads
 };
 
-/// Deletes ended jobs of age, then what nothing names any more. Safe beside running servers: see
-/// BlobStore::Touch.
+/// Deletes ended jobs that are old enough, then blobs without a reference. Servers may run at the
+/// same time (BlobStore::Touch).
 absl::StatusOr<GarbageReport> CollectGarbage(JobStore& jobs, BlobStore& blobs,
                                              const GarbagePolicy& policy, int64_t now_micros);
 

@@ -1,4 +1,4 @@
-// Text that goes into messages must be UTF-8; what processes print need not be.
+// Messages need valid UTF-8 text. The output of a process may have other bytes.
 #ifndef MENDEL_SERVER_STORE_UTF8_H_
 #define MENDEL_SERVER_STORE_UTF8_H_
 

@@ -1,5 +1,5 @@
-// Files that the page offers: plans and bundles from the blob store, what is made of a plan, a
-// job's journal as text, the verifier's report.
+// Files that the page offers: plans and reproduction bundles, files made from a plan, a job's
+// journal as text, the verifier's report.
 #ifndef MENDEL_SERVER_WEB_DOWNLOADS_H_
 #define MENDEL_SERVER_WEB_DOWNLOADS_H_
 
@@ -15,8 +15,8 @@
 namespace mendel::server {
 
 /// `what`: "plan", "bundle", "log" or "report" of the job, as an attachment. NotFound for anything
-/// else, and for what the job lacks. Plans and bundles are streamed, and take a permit among the
-/// transfers while they are.
+/// else, and for what the job lacks. Plans and bundles are streamed. A stream counts as a transfer
+/// (`--max-transfers`) while it runs.
 absl::StatusOr<HttpResponse> DownloadOf(Environment& env, const Caller& caller,
                                         const std::string& job, const std::string& what);
 

@@ -1,5 +1,5 @@
-// The web page: its files, and what its script requests, as JSON. Everything is read and changed
-// through the handlers of the RPCs, by the same roles; docs/service.md lists the addresses.
+// The web page: its files, and the JSON that its script requests. The handlers of the RPCs do all
+// reads and changes, with the same roles. docs/service.md lists the addresses.
 #ifndef MENDEL_SERVER_WEB_WEB_PAGE_H_
 #define MENDEL_SERVER_WEB_WEB_PAGE_H_
 
@@ -30,7 +30,8 @@ class WebPage {
   absl::StatusOr<Caller> Enter(const HttpRequest& request, std::string_view method,
                                const std::string& project);
   absl::StatusOr<HttpResponse> Session(const HttpRequest& request);
-  /// Answers below `jobs` of a project; `parts`: "jobs" and what follows.
+  /// Answers requests for a path below `jobs` of a project. `parts` is that path; its first part is
+  /// "jobs".
   absl::StatusOr<HttpResponse> Jobs(const HttpRequest& request, const std::string& project,
                                     const std::vector<std::string>& parts);
   /// The same below `models` and `plans`.

@@ -1,9 +1,10 @@
 // Classes of a program's values on concrete inputs: which elements are finite over the reals, and
 // which are infinite or NaN for certain.
 //
-// Ball arithmetic encloses what is finite; where it gives no bound, the abstract elements of
-// graph/extended.h report division by an exact zero, logarithms of negative numbers and sums of
-// opposite infinities from a bound that is merely too wide. Overflow is no infinity here.
+// Ball arithmetic encloses finite values. It may fail to give a bound because the bound is only too
+// wide, or because the value is undefined. Abstract elements (graph/extended.h) distinguish these
+// cases: division by zero, logarithm of a negative number, opposite infinities. Overflow is no
+// infinity here.
 #ifndef MENDEL_VERIFIER_REGIONS_EXACT_CLASSES_H_
 #define MENDEL_VERIFIER_REGIONS_EXACT_CLASSES_H_
 

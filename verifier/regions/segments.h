@@ -1,12 +1,11 @@
-// Claims as obligations over cut points, and their evaluation (docs/verifier.md,
-// "Cut points").
+// Turns claims into obligations between cut points, and evaluates them (docs/verifier.md, "Cut
+// points").
 // A segment here is the part of a program between cut points, not a piece of a dimension.
 //
-// Why all obligations together prove the graphs equal: give every number the value it has in the
-// original. A reader of a merged or cut number reads the representative. Going through the plan in
-// topological order, the operands of each value are equal to the values given to what it reads, so
-// a shared node yields the original's value by congruence and a claimed one by its claim, which
-// holds for all values of the free numbers it reads, hence for these. No order between the two
+// Why all obligations together prove the graphs equal: Give every number its value in the original.
+// Walk through the plan in topological order. All operands of a node then have the original's
+// values. A shared node has the original's value by congruence. A claimed node has it by its claim,
+// which holds for all values of the free numbers that it reads. No order between the two
 // graphs is needed.
 #ifndef MENDEL_VERIFIER_REGIONS_SEGMENTS_H_
 #define MENDEL_VERIFIER_REGIONS_SEGMENTS_H_
@@ -42,16 +41,16 @@ struct Partition {
   std::vector<Segment> segments;
 };
 
-/// Cuts at float values that are shared or representatives, but for those whose origin is in
-/// `whole` and those that only one side of some claim reads (such a claim could not hold).
-/// `no_cuts`: every value is computed.
+/// Cuts at float values that are shared or representatives. It does not cut values whose origin is
+/// in `whole`. Nor does it cut values that only one side of a claim reads: that claim could not
+/// hold. `no_cuts`: no cuts at all.
 Partition MakePartition(const Numbering& numbering, const std::set<Origin>& whole, bool no_cuts);
 
 /// Chooses the axis along which each segment is combined, where that saves work.
 void CombineSegments(const Numbering& numbering, Partition& partition);
 
-/// The bound of each segment, in order. A segment whose combination would need more tests than its
-/// elements do is compared element by element: its axis is dropped.
+/// The bound of each segment, in order. If the combination of a segment needs more tests than its
+/// elements, the axis is dropped and its elements are compared.
 absl::StatusOr<std::vector<SegmentBound>> BoundSegments(const Numbering& numbering,
                                                         Partition& partition, WeightMode weights);
 
@@ -61,8 +60,8 @@ struct Mismatch {
   int64_t element = 0;
 };
 
-/// Evaluates every segment under one draw and compares every element. `visit` (may be null) sees
-/// each number that is read or computed once. Values are freed after their last use. Aborted: a
+/// Evaluates every segment under one draw and compares every element. Calls `visit` (may be null)
+/// once for each number that is read or computed. Values are freed after their last use. Aborted: a
 /// zero denominator. DeadlineExceeded.
 absl::StatusOr<std::vector<Mismatch>> TestSegments(
     const Numbering& numbering, const Partition& partition, const Draw& draw, WeightMode weights,

@@ -16,8 +16,9 @@
 
 namespace mendel {
 
-/// Outputs 0 .. n-1 of f and n .. 2n-1 of g over one set of inputs, weights as literals, common
-/// parts once. InvalidArgument when inputs or outputs differ in number or type.
+/// Joins f and g over one set of inputs. Outputs 0 .. n-1 are f's, n .. 2n-1 are g's. Weights
+/// become literals. A part that both share occurs once. InvalidArgument when inputs or outputs
+/// differ in number or type.
 absl::StatusOr<Graph> JoinByValue(const Graph& f, const Graph& g);
 
 /// f and g are the same graph but for stored numbers.
@@ -32,25 +33,26 @@ Shape IndexAt(const Box& box, int64_t flat);
 /// The box of one element.
 Box ElementBox(const Shape& index);
 
-/// About how many bits radii of balls grow by more than values do, on the way from inputs to
-/// outputs where that is most.
+/// Estimates the bits of precision that balls lose. Radii grow faster than values; this is the
+/// growth on the worst path from inputs to outputs.
 double BitsLost(const Graph& graph);
 
 /// The element where two values are farthest apart in double precision.
 struct Gap {
   int64_t element = 0;  ///< row-major
-  /// |f - g| relative to the larger of the two, at least a millionth of the largest magnitude in
-  /// the box; 0 where all are equal.
+  /// |f - g| divided by the larger of |f| and |g|. The divisor is at least a millionth of the
+  /// largest magnitude in the box. 0: all elements are equal.
   double score = 0;
   double f = 0;
   double g = 0;
   bool not_numbers = false;  ///< somewhere one side is NaN or infinite and the other is not so
-  int64_t undefined = -1;    ///< such an element where one side is finite
+  /// Index of an element where exactly one side is finite; -1: there is none.
+  int64_t undefined = -1;
 };
 Gap LargestGap(const HostValue& f, const HostValue& g);
 
-/// The element whose gap exceeds the rounding noise of both sides (float_noise.h) most; a score of
-/// 0 where no gap does.
+/// The element whose gap is largest in multiples of the rounding noise (float_noise.h). The score
+/// is 0 if no gap exceeds the noise.
 struct VisibleGap {
   Gap gap;
   double margin = 0;  ///< times the noise; infinite where there is none
@@ -71,10 +73,9 @@ struct Enclosure {
   double difference = 0;  ///< and at most this
 };
 
-/// Encloses both outputs of every pair of `pairs` (RestrictPair) at `inputs`: for each pair the
-/// element whose enclosures are apart the farthest relative to their sizes, else any. Where
-/// constants have several readings (base/ball.h), the two sides are apart under each of them, and
-/// the balls enclose the values of all. Errors as EvaluateInBalls.
+/// Encloses both outputs of every pair (RestrictPair) at `inputs`. For each pair it returns the
+/// element whose enclosures are farthest apart for their sizes. Constants may have several readings
+/// (base/ball.h); the sides are then apart under each of them. Errors: those of EvaluateInBalls.
 absl::StatusOr<std::vector<std::pair<int64_t, Enclosure>>> EnclosePairs(
     const Graph& pairs, const std::vector<HostValue>& inputs, int precision_bits,
     const Deadline& deadline);

@@ -46,8 +46,8 @@ class Case {
     return values;
   }
 
-  /// Dimension d of a plan of windows, with one of `taps`; strides with this probability, up to
-  /// `most` inputs more than it needs.
+  /// Chooses dimension d of a window plan: one of `taps`, a stride with probability `strided`, and
+  /// up to `most` inputs beyond the necessary ones.
   template <class Plan>
   void ChooseWindow(Plan& plan, size_t d, const std::vector<int64_t>& taps, double strided,
                     int64_t most) {
@@ -67,7 +67,8 @@ class Case {
                " stride ", plan.stride[d], " dilation ", plan.dilation[d]);
   }
 
-  /// Chooses some activation. One that is also known by its name must not be called.
+  /// Chooses an activation. A kernel must compute one with a `known` name itself; `call` points to
+  /// another function.
   void ChooseActivation(WinogradEpilogue& epilogue) {
     using Kind = WinogradEpilogue::Activation;
     using Known = WinogradEpilogue::Known;

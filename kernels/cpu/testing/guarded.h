@@ -1,5 +1,5 @@
-// Guarded memory for tests: pages next to its end or begin may not be touched. A read or write
-// outside ends the process, even one by vectorized or foreign code that no sanitizer sees.
+// Guarded memory for tests: a forbidden page lies before its start or behind its end. A read or
+// write outside ends the process, even one by vectorized or foreign code that no sanitizer sees.
 #ifndef MENDEL_KERNELS_CPU_TESTING_GUARDED_H_
 #define MENDEL_KERNELS_CPU_TESTING_GUARDED_H_
 
@@ -31,8 +31,8 @@ inline constexpr Guard kGuards[] = {Guard::kEnd, Guard::kCrooked, Guard::kBegin}
 inline Guard RandomGuard(Rng& rng) { return kGuards[rng.Below(3)]; }
 
 /// `count` zeros of type T. Pages take memory when they are first written. The destructor reports a
-/// failed expectation when the bytes around them have changed. `alignment`, a power of two up to a
-/// page, may leave less than itself before the page at the end.
+/// failed expectation when the bytes around them have changed. `alignment` is a power of two, at
+/// most a page. Fewer bytes than this may lie between the end and the forbidden page.
 template <class T>
 class Guarded {
  public:
@@ -91,7 +91,7 @@ class Guarded {
  private:
   static constexpr std::byte kUntouched{0xa5};
 
-  /// Returns the other memory that may be read and written, before and after.
+  /// Returns the accessible bytes before and behind the data. They must keep their value.
   std::array<std::span<std::byte>, 2> Around() const {
     std::byte* begin = reinterpret_cast<std::byte*>(data_);
     std::byte* end = reinterpret_cast<std::byte*>(data_ + size_);

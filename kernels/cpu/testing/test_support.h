@@ -24,8 +24,9 @@
 
 namespace mendel::cpu {
 
-/// Compiles the graph and runs it once a kind of guard (guarded.h) between fresh, deliberately
-/// dirty buffers. Expects the runs to agree bit by bit and to match Evaluate: floats to `tolerance`
+/// Compiles the graph and runs it once for each kind of guard (guarded.h). Buffers are new and
+/// filled with garbage. Expects the runs to agree bit by bit and to match Evaluate: floats to
+/// `tolerance`
 /// of the largest output, input or `scale`, integers exactly. Returns the steps' kernels.
 std::vector<std::string> ExpectMatches(const Graph& graph, const std::vector<HostValue>& inputs,
                                        const CompileOptions& options, double tolerance = 1e-5,
@@ -39,9 +40,10 @@ inline int64_t CountOf(const std::vector<std::string>& kernels, std::string_view
 
 using SampleRanges = std::vector<std::pair<int, std::pair<double, double>>>;
 using ChangeInputs = std::function<void(std::vector<HostValue>&)>;
-/// Tests one node, by one thread and by three. All operands are inputs; f32 operands pass a Neg and
-/// back, so that they lie in the arena and the kernel may work in place. Inputs are drawn (`ranges`
-/// as in SampledNode), then changed. Expects ExpectMatches, and that no step is a definition.
+/// Tests one node, by one thread and by three. All operands are inputs. Two Neg operators copy f32
+/// operands into the arena, so the kernel may work in place. Inputs are drawn (`ranges`
+/// as in SampledNode), then changed. Calls ExpectMatches, and expects that no step runs an
+/// operator's definition.
 void CheckOperator(const std::string& name, const std::vector<TensorType>& inputs,
                    const Attributes& attrs, const SampleRanges& ranges = {},
                    const ChangeInputs& change = nullptr, double tolerance = 1e-5);
@@ -51,8 +53,8 @@ inline std::string IsaName(NativeIsa isa) {
   return isa == NativeIsa::kAvx2 ? "avx2" : "avx512";
 }
 
-/// A test for each instruction set. It is skipped by name where the machine does not have the set,
-/// whatever oneDNN is allowed.
+/// A test for each instruction set. A machine without the instruction set skips the test by name.
+/// The limit of oneDNN (DNNL_MAX_CPU_ISA) does not matter.
 class IsaTest : public testing::TestWithParam<NativeIsa> {
  protected:
   void SetUp() override {
@@ -65,7 +67,7 @@ class IsaTest : public testing::TestWithParam<NativeIsa> {
   }
 };
 
-/// Instantiates a suite for the given instruction sets; it follows the suite's tests.
+/// Instantiates a suite for the given instruction sets. Place it after the suite's tests.
 #define MENDEL_FOR_ISAS(suite, ...)                                  \
   INSTANTIATE_TEST_SUITE_P(Isa, suite, testing::Values(__VA_ARGS__), \
                            [](const auto& isa) { return mendel::cpu::IsaName(isa.param); })

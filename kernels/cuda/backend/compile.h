@@ -13,8 +13,8 @@
 
 namespace mendel::cuda {
 
-/// Lowers `graph` (LowerInOrders) and makes the fastest order ready to run (MakeFastest); its first
-/// step's kernel reports the order. Errors are those of the two.
+/// Lowers `graph` (LowerInOrders) and prepares its fastest order (MakeFastest). The kernel name of
+/// the first step contains the order. Errors: those of both functions.
 absl::StatusOr<std::unique_ptr<Executable>> CompileGraph(const Driver& driver, const Graph& graph,
                                                          const ProgramOptions& options,
                                                          const ImageOf& image);

@@ -17,28 +17,28 @@
 namespace mendel::cuda {
 
 struct LaunchNode {
-  DeviceLaunch launch;                  ///< but for its pointers
-  std::vector<KernelOperand> operands;  ///< what these refer to first
-  std::vector<ValueId> results;         ///< and then
+  DeviceLaunch launch;                  ///< the launch, with its pointers still unset
+  std::vector<KernelOperand> operands;  ///< the pointers begin with one for each operand
+  std::vector<ValueId> results;         ///< then follows one pointer for each result
   std::string text = "";                ///< text of the kernel
   /// Set where the kernel may be fused horizontally with others: what it computes.
   std::optional<FusionGroup> horizontal_fusion = std::nullopt;
 };
 
-/// The values that a node reads and writes, by the value in whose memory each lies; no constants.
+/// The values that a node reads and writes. A view counts as the value whose memory it uses.
+/// Constants are left out.
 struct ValueUse {
   std::set<ValueId> reads, writes;
 };
-/// True when their order matters.
+/// True if one of the two writes a value that the other reads or writes.
 bool Conflict(const ValueUse& a, const ValueUse& b);
 
 /// The level of each node: how many launches must come before it, one after the other. The nodes
 /// are in an order that is correct. Those of one level can run side by side.
 std::vector<int> LevelsOf(std::span<const ValueUse> nodes);
 
-/// The nodes depth first: each comes right after the nodes that it waits for and that were not
-/// there yet. These, and the nodes that nothing follows, keep their own order. The result computes
-/// the same.
+/// Orders the nodes depth first. Each node comes right after those of its predecessors that have no
+/// place yet. Predecessors of one node, and nodes without a successor, keep their order.
 std::vector<size_t> DepthFirst(std::span<const ValueUse> nodes);
 
 /// The limits of one launch.
@@ -47,10 +47,9 @@ struct JoinLimits {
   size_t pointers = 0;
 };
 
-/// Launches in an order that computes the same: one node each, or several unordered nodes that may
-/// join, within the limits. `pointers`: of each node's kernel; 0: the node may not join. A node
-/// joins an earlier one where either can move to the other past everything in between. Pairs more
-/// than a few dozen launches apart are left out.
+/// Groups nodes into launches, in an order with equal results. Independent nodes share a launch
+/// within the limits. `pointers` counts the pointers of each kernel; 0 means that the node stays
+/// alone. Two nodes join if one of them can move to the other. Distant pairs are not considered.
 std::vector<std::vector<size_t>> JoinNodes(std::span<const ValueUse> nodes,
                                            std::span<const size_t> pointers, JoinLimits most);
 

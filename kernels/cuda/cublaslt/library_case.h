@@ -41,7 +41,8 @@ inline std::vector<ProductMatch> Matches(const Graph& graph,
   return MatchProduct({graph, constant, claimed}, ProductOf(graph), numerics);
 }
 
-/// Attention's first product: positions and heads side by side, keys transposed.
+/// The first product of an attention: heads lie beside positions in memory, and keys are read
+/// transposed.
 inline Graph Heads() {
   return Parsed(R"(%0 = Input() {name = "q", shape = [1, 5, 12]}
     %1 = Input() {name = "k", shape = [1, 7, 12]}
@@ -61,8 +62,8 @@ struct Rig {
   const CallLibrary* libraries[1] = {&library};
 };
 
-/// Two products among native kernels. A view and a value are read elsewhere, too, and a workspace
-/// lies among live values.
+/// A graph with two products between native kernels. A view and a value have other readers, too. A
+/// workspace is needed while other values are alive.
 inline Graph Net() {
   return Parsed(R"(%0 = Input() {name = "x", shape = [2, 3, 8]}
     %1 = Constant() {symbol = "w", value = f32[8, 3]{1, 2, 3, 4, 5, 6, 7, 8, -1, -2, -3, -4, -5, -6, -7, -8, 1, 0, 1, 0, 1, 0, 1, 0}}

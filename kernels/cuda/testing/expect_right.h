@@ -1,4 +1,5 @@
-// Tests of whole programs in the emulator: what each case yields against what its graph means.
+// Tests whole programs in the emulator: compares the result of each case with its graph's
+// definition.
 #ifndef MENDEL_KERNELS_CUDA_TESTING_EXPECT_RIGHT_H_
 #define MENDEL_KERNELS_CUDA_TESTING_EXPECT_RIGHT_H_
 
@@ -20,8 +21,8 @@ inline std::string KernelsOf(const DeviceCase& one) {
   return kernels;
 }
 
-/// All cases' kernels as one module on one fake driver. A failure reports the case and its first
-/// kernel; after some, the rest are left out.
+/// Runs all cases on one fake driver, with their kernels in one module. A failure reports the case
+/// and its first kernel. After 12 failures it stops.
 inline void ExpectAllRight(const std::vector<DeviceCase>& cases) {
   constexpr int kEnough = 12;
   FakeDriver driver;

@@ -12,7 +12,8 @@
 
 namespace mendel::cuda {
 
-/// A kernel's trampoline and state in a library that Compile made.
+/// The entry function (trampoline) of a kernel and the emulator's state, both in a library that
+/// Compile built.
 struct EmulatedKernel {
   void (*call)(void** arguments) = nullptr;
   void* state = nullptr;            ///< mendel_emulator_state
@@ -22,17 +23,17 @@ struct EmulatedKernel {
   uintptr_t image_low = 0, image_high = 0;
 };
 
-/// Runs all blocks, one after the other, the threads of a block between two barriers in order.
-/// `buffers` are what the kernel may touch; `arguments` point to its parameters. Stops at the first
-/// fault: Aborted, the message beginning with its kind:
+/// Runs all blocks one after the other. Between two barriers the threads of a block run in order.
+/// The kernel may touch `buffers` only; `arguments` point to its parameters. The first fault gives
+/// Aborted. The message begins with the kind of fault:
 ///   "out of bounds", "misaligned", "race", "uninitialized shared memory", "stale shared memory",
 ///   "written twice", "read and written", "divergent barrier", "divergent warp", "copy under way".
-/// A warp is divergent when some of its threads come to what it does as a whole (a product by
-/// tensor cores), and others do not. An asynchronous copy may arrive at any time until its thread
-/// awaits it: its memory is written both then and as it begins, contains no number between, and
-/// whoever uses it between is reported of a copy under way. Stale: read more than one barrier after
-/// it was written, which double-buffered tiles never do; what the text calls kept (MENDEL_KEPT) may
-/// be. One launch at a time in a process.
+/// Divergent warp: a warp does a tensor-core product as a whole, but some of its threads do not
+/// reach it. Copy under way: an asynchronous copy may arrive at any time until its thread awaits
+/// it. The emulator writes its memory at the start and at the wait. Any use in between is a fault.
+/// Stale shared memory: a thread reads it more than one barrier after it was written.
+/// Double-buffered tiles never do this. Memory marked MENDEL_KEPT is exempt. One launch at a time
+/// in a process.
 absl::Status Emulate(const EmulatedKernel& kernel, const LaunchShape& launch,
                      std::span<void*> arguments, std::span<const GlobalBuffer> buffers);
 
