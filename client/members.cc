@@ -32,7 +32,7 @@ class MemberContext : public Context {
 
 void AddMemberOption(CLI::App& app, std::vector<std::string>& shapes) {
   app.add_option("--shapes", shapes,
-                 "Of a bundle, the plan for these input shapes, e.g. input:8x3x224x224")
+                 "For a bundle: takes the plan for these input shapes, e.g. input:8x3x224x224")
       ->take_all();
 }
 

@@ -226,9 +226,10 @@ void AddOptimizeSettings(CLI::App& app, OptimizeSettings& settings) {
   AddLibraryPathOption(app);
   app.add_flag("--offline", settings.offline,
                "For a device that is not here, e.g. --device cuda:sm_90: times are predicted");
-  app.add_option("--budget", settings.budget,
-                 "Time before the certificate, e.g. 60s (0: the baseline); auto: by the number of "
-                 "unlike layers and their arithmetic")
+  app.add_option(
+         "--budget", settings.budget,
+         "Time for import, normalization and search, e.g. 60s (0: the baseline); auto: by the "
+         "number of different layers and their arithmetic")
       ->capture_default_str();
   app.add_option("--certify-limit", settings.certify_limit,
                  "Time for the certificate; auto: three times what the arithmetic needs, and no "
@@ -252,8 +253,8 @@ void AddOptimizeSettings(CLI::App& app, OptimizeSettings& settings) {
       ->capture_default_str();
   app.add_option(
          "--numerics", settings.numerics,
-         "strict (reassociation only), default (Winograd allowed; int8 for a quantized model), "
-         "int8 (sums of codes), or operands of products rounded, too: high (16 bits), "
+         "Class of rounding: strict (sums reordered), default (also Winograd; int8 for a "
+         "quantized model), int8 (sums of codes). These also round operands: high (16 bits), "
          "tf32, f16, bf16")
       ->capture_default_str();
   app.add_option("--weights", settings.weights,

@@ -59,7 +59,7 @@ std::vector<OptionSpec> Settings(ServerOptions& o) {
       Setting("executable", "The mendel command that runs jobs; empty: this one",
               &o.runner.executable),
       Setting("devices",
-              "Devices of other workers of the store that jobs may request, separated by commas",
+              "Devices of other servers of the store that jobs may request, separated by commas",
               &o.devices),
       Setting("sandbox", "auto, bubblewrap or rlimits", &o.runner.sandbox),
   };

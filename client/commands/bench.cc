@@ -295,7 +295,7 @@ Action Setup(CLI::App& app) {
       ->check(CLI::ExistingFile);
   AddPythonOption(app, "--peers-python", options->peer.python);
   app.add_flag("--retune", options->session.retune,
-               "Accept a plan of another machine, with default algorithms");
+               "Accept a plan of another machine, and use default algorithms for it");
   return [options](Context& context) { return Bench(*options, context); };
 }
 

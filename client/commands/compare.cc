@@ -272,7 +272,7 @@ Action Setup(CLI::App& app) {
                  "Threads (default: physical cores; of a plan: as it was tuned)")
       ->check(CLI::PositiveNumber);
   app.add_flag("--retune", options->session.retune,
-               "Accept a plan of another machine, with default algorithms");
+               "Accept a plan of another machine, and use default algorithms for it");
   AddPythonOption(app, "--python", options->python);
   app.add_option("--html", options->html, "Also write the table as one page");
   return [options](Context& context) { return Run(*options, context); };

@@ -234,8 +234,7 @@ Action Setup(CLI::App& app) {
 }
 
 Command Make() {
-  return {"explain", "Reports what was mutated where, what was corrected, and what it brought",
-          &Setup};
+  return {"explain", "Reports the mutants of a plan: their places, corrections and gains", &Setup};
 }
 
 MENDEL_REGISTER_COMMAND(&Make);

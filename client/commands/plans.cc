@@ -53,7 +53,7 @@ Action Setup(CLI::App& app) {
   app.add_option("--model", options->query.model, "ls: only plans for this model");
   app.add_option("--filter", options->query.filter,
                  "ls: only plans that match, e.g. 'speedup > 1.2 AND device = cpu'");
-  app.add_option("--limit", options->query.limit, "ls: the newest so many; 0: all")
+  app.add_option("--limit", options->query.limit, "ls: how many plans, newest first; 0: all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   AddServerOptions(app, options->server);

@@ -130,7 +130,7 @@ Action Setup(CLI::App& app) {
                  "Make up the inputs that are not given, from this seed");
   AddMemberOption(app, options->shapes);
   AddLibraryPathOption(app);
-  app.add_option("--output-dir", options->output_dir, "Folder for one .npy file an output")
+  app.add_option("--output-dir", options->output_dir, "Folder for one .npy file per output")
       ->required();
   app.add_option("--threads", options->session.threads,
                  "Threads (default: as the plan was tuned; of a model: physical cores)")
@@ -139,7 +139,7 @@ Action Setup(CLI::App& app) {
                  "Where they run: none (the system decides), cores, or CPUs such as 0,2-3")
       ->capture_default_str();
   app.add_flag("--retune", options->session.retune,
-               "Accept a plan of another machine, with default algorithms");
+               "Accept a plan of another machine, and use default algorithms for it");
   return [options](Context& context) { return Run(*options, context); };
 }
 

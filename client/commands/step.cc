@@ -73,7 +73,9 @@ Action Setup(CLI::App& app) {
   return [options](Context& context) { return RunStep(*options, context); };
 }
 
-Command Make() { return {"step", "Runs one stage alone on a graph in text form", &Setup}; }
+Command Make() {
+  return {"step", "Runs one step of the pipeline alone on a graph in text form", &Setup};
+}
 
 MENDEL_REGISTER_COMMAND(&Make);
 

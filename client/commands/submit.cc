@@ -132,11 +132,11 @@ Action Setup(CLI::App& app) {
   app.add_option("--shapes", options->shapes, "Input shapes, e.g. input:8x3x224x224,mask:8x128")
       ->take_all();
   app.add_option("--backend,--device", options->backend,
-                 "Backend that the plan is for (default: cpu); a GPU that no worker has, e.g. "
-                 "cuda:sm_90: times are predicted");
+                 "Backend that the plan is for (default: cpu). For a GPU that no server has, "
+                 "e.g. cuda:sm_90, times are predicted");
   app.add_option("--isa", options->isa,
-                 "Instruction set that the plan must run on, e.g. avx2 (default: the worker's)");
-  app.add_option("--threads", options->threads, "Threads of the plan (default: the worker's cores)")
+                 "Instruction set that the plan must run on, e.g. avx2 (default: the server's)");
+  app.add_option("--threads", options->threads, "Threads of the plan (default: the server's cores)")
       ->check(CLI::PositiveNumber);
   app.add_option("--budget", options->budget,
                  "Time for the search, e.g. 60s (default: the server's)");
@@ -165,10 +165,11 @@ Action Setup(CLI::App& app) {
       ->delimiter(',');
   app.add_option("--target-bound", options->target_bound,
                  "The certificate's bound must be at most 2 to this power (default: -80)")
-      ->check(CLI::Range(-4096, -1));
-  // --refit is the old name of --rebind, kept for version 0.1.
-  app.add_option("--rebind,--refit", options->rebind,
+      ->check(CLI::Range(-1000, -1));
+  app.add_option("--rebind", options->rebind,
                  "No search: this plan of the server with the weights of the model");
+  // The old name of --rebind, hidden and kept for version 0.1.
+  app.add_option("--refit", options->rebind)->group("");
   app.add_option("--priority", options->submit.priority, "Among one's own jobs, higher first")
       ->check(CLI::Range(-10, 10));
   app.add_option("--request-id", options->submit.request_id, "The same id gives the same job");
