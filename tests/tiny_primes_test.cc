@@ -151,7 +151,7 @@ void ExpectUnderTheBound(const HardPair& pair, const std::vector<uint64_t>& prim
   }
 }
 
-int Trials() { return static_cast<int>(NumberFromEnvironment("MENDEL_TINY_PRIME_TRIALS", 3000)); }
+int Trials() { return static_cast<int>(NumberFromEnvironment("MENDEL_TINY_PRIME_TRIALS", 1000)); }
 
 TEST(TinyPrimes, ProductsOfLinearFactors) {
   for (const int degree : {2, 4, 8})

@@ -93,7 +93,7 @@ std::vector<Graph> LoadModels() {
 
 TEST(VerifierRejects, EverySingleFault) {
   const uint64_t first = NumberFromEnvironment("MENDEL_MUTANT_SEED", 1);
-  const uint64_t count = NumberFromEnvironment("MENDEL_MUTANTS", 1500);
+  const uint64_t count = NumberFromEnvironment("MENDEL_MUTANTS", 750);
   const bool verbose = std::getenv("MENDEL_MUTANT_VERBOSE") != nullptr;
   const std::vector<Graph> models = LoadModels();
   ScoreTable table;
