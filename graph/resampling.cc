@@ -30,7 +30,7 @@ std::optional<double> Coordinate(const Axis& axis, std::string_view mode, double
                                        : y * span * (axis.input - 1) / (axis.scaled - 1));
     return x < 0 || x > axis.input - 1 ? std::nullopt : std::optional(x);
   }
-  if (mode == "pytorch_half_pixel" && axis.scaled == 1) return -0.5;
+  if (mode == "pytorch_half_pixel" && axis.scaled == 1) return 0;
   const double half_pixel = (y + 0.5) / axis.scale - 0.5;
   if (mode != "half_pixel_symmetric") return half_pixel;
   return axis.input / 2 * (1 - axis.output / axis.scaled) +
