@@ -46,25 +46,27 @@ constexpr Kinds QuotientOfClasses(Kinds a, Kinds b) {
 
 using KindTable = std::array<std::array<Kinds, 1 << kKindClasses>, 1 << kKindClasses>;
 
-/// All results of `of` on members of two sets.
+/// All results of `Of` on members of two sets. A function of its own, since g++ would evaluate a
+/// lambda here at compile time.
 template <Kinds (*Of)(Kinds, Kinds)>
-const KindTable& TableOf() {
-  static const KindTable* const table = [] {
-    auto* all = new KindTable();
-    for (size_t a = 0; a < all->size(); ++a) {
-      for (size_t b = 0; b < all->size(); ++b) {
-        Kinds result = 0;
-        for (int i = 0; i < kKindClasses; ++i) {
-          for (int j = 0; j < kKindClasses; ++j) {
-            if ((a >> i & 1) != 0 && (b >> j & 1) != 0)
-              result |= Of(static_cast<Kinds>(1 << i), static_cast<Kinds>(1 << j));
-          }
+KindTable MakeTable() {
+  KindTable all{};
+  for (size_t a = 0; a < all.size(); ++a) {
+    for (size_t b = 0; b < all.size(); ++b) {
+      for (int i = 0; i < kKindClasses; ++i) {
+        for (int j = 0; j < kKindClasses; ++j) {
+          if ((a >> i & 1) != 0 && (b >> j & 1) != 0)
+            all[a][b] |= Of(static_cast<Kinds>(1 << i), static_cast<Kinds>(1 << j));
         }
-        (*all)[a][b] = result;
       }
     }
-    return all;
-  }();
+  }
+  return all;
+}
+
+template <Kinds (*Of)(Kinds, Kinds)>
+const KindTable& TableOf() {
+  static const auto* const table = new KindTable(MakeTable<Of>());
   return *table;
 }
 
@@ -303,7 +305,7 @@ Extended operator/(const Extended& a, const Extended& b) {
   return WithEventWhereUndefined(quotient);
 }
 
-EventTable::EventTable() : sets_(1) { set_numbers_[{}] = 0; }
+EventTable::EventTable(Purpose purpose) : purpose_(purpose), sets_(1) { set_numbers_[{}] = 0; }
 
 int32_t EventTable::InternItem(Item item) {
   const auto [it, is_new] = item_numbers_.try_emplace(item, static_cast<int32_t>(items_.size()));

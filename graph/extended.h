@@ -68,8 +68,13 @@ struct Extended {
 class EventTable {
  public:
   static constexpr size_t kMaxEntries = size_t{1} << 24;
+  /// Elements serve as formal values, or for their classes alone: nothing is then concluded from
+  /// formal values. A function that absorbs a NaN has the class of its result there (no comparison
+  /// of NaN holds) instead of an event.
+  enum class Purpose : uint8_t { kFormalValues, kClasses };
 
-  EventTable();
+  explicit EventTable(Purpose purpose = Purpose::kFormalValues);
+  bool classes_only() const { return purpose_ == Purpose::kClasses; }
   /// The set of one event.
   int32_t Event(uint64_t id);
   int32_t Union(int32_t a, int32_t b);
@@ -89,7 +94,7 @@ class EventTable {
 
   /// A function read a NaN that it does not pass on: no comparison of NaN is NaN. The formal value
   /// of a NaN is no number, so formal equality proves nothing behind the function.
-  void NoteAbsorbedNaN() { absorbs_nan_ = true; }
+  void NoteAbsorbedNaN() { absorbs_nan_ = absorbs_ = true; }
   bool absorbs_nan() const { return absorbs_nan_; }
 
   /// The value `id` is zero exactly where `same` is.
@@ -111,6 +116,7 @@ class EventTable {
   int32_t Intern(Set set);
   int32_t InternItem(Item item);
 
+  const Purpose purpose_;
   mutable std::mutex mutex_;
   std::map<Item, int32_t> item_numbers_;
   std::vector<Item> items_;

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "graph/arithmetic.h"
-#include "graph/classes_only.h"
 #include "graph/extended.h"
 
 namespace mendel {
@@ -355,12 +354,12 @@ Extended Arithmetic<Extended>::Call(const ScalarFunction& f, std::span<const Ext
     const std::array<uint64_t, 2> words = {id, SignsOf(f.symmetric, x, &InfinitySign)};
     id = ExtendedId("by sign of zero", words);
     ExtendedScope::Current().NoteSignOfZero();
-    ExtendedScope::Current().NoteAbsorbed();
-    if (AbsorbsSomeNaN(f, x, parameters)) ExtendedScope::Current().NoteAbsorbedNaN();
+    EventTable& table = ExtendedScope::Current();
+    table.NoteAbsorbed();
+    if (AbsorbsSomeNaN(f, x, parameters)) table.NoteAbsorbedNaN();
     return UnknownResult("of undefined", id, f, x);
   }
-  if (!ClassesOnlyScope::IsActive() && AbsorbsSomeNaN(f, x, parameters)) {
-    ExtendedScope::Current().NoteAbsorbed();
+  if (!ExtendedScope::Current().classes_only() && AbsorbsSomeNaN(f, x, parameters)) {
     ExtendedScope::Current().NoteAbsorbedNaN();
     return UnknownResult("of NaN", id, f, x);
   }

@@ -224,8 +224,8 @@ absl::Status ElementStates::ComputeOpaque(int32_t index) {
     }
   }
   if (reads_sign) events_.NoteSignOfZero();
-  if (reads_nan) events_.NoteAbsorbedNaN();
   events_.NoteAbsorbed();
+  if (reads_nan) events_.NoteAbsorbedNaN();
   const uint64_t all =
       ExtendedId(Cat(node.node->op->name, PrintAttributes(node.node->attrs)), words);
   for (size_t k = 0; k < node.node->outputs.size(); ++k) {

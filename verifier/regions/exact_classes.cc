@@ -12,7 +12,6 @@
 
 #include "base/status.h"
 #include "graph/arithmetic.h"
-#include "graph/classes_only.h"
 #include "graph/op_helpers.h"
 #include "verifier/witness/ball_evaluator.h"
 
@@ -146,9 +145,8 @@ class Evaluation {
       }
       return;
     }
-    EventTable events;
+    EventTable events(EventTable::Purpose::kClasses);
     const ExtendedScope scope(events);
-    const ClassesOnlyScope classes_only;
     std::vector<std::vector<Extended>> elements(node.inputs.size());
     std::vector<Operand<Extended>> operands;
     for (size_t k = 0; k < node.inputs.size(); ++k) {
