@@ -35,6 +35,8 @@ if(MENDEL_FUZZ)
 endif()
 # Tests do not need an optimizer, and it takes a fifth of their compile time.
 set(MENDEL_TEST_OPTIONS $<$<CONFIG:Release>:-O1> $<$<CONFIG:RelWithDebInfo>:-O0>)
+# Under sanitizers a server's code needs none either: its tests wait for processes and disks.
+set(MENDEL_SERVICE_OPTIONS $<$<CONFIG:RelWithDebInfo>:-O0>)
 # Precompiled standard, Abseil, GoogleTest, gRPC and CLI11 headers (precompiled/KIND.h): a third of the compile time. None of our own, so
 # that a change of a header rebuilds what includes it and nothing else; clang-tidy and the clang preset compile without them and find a
 # missing include. A target names its KIND by PRECOMPILED; what links gRPC needs one with gRPC, since that brings -pthread, a macro more.
@@ -47,6 +49,8 @@ function(mendel_precompiled kind)
   endif()
   if(kind MATCHES "tests$")
     target_compile_options(mendel_precompiled_${kind} PRIVATE ${MENDEL_TEST_OPTIONS})
+  elseif(kind STREQUAL service)
+    target_compile_options(mendel_precompiled_${kind} PRIVATE ${MENDEL_SERVICE_OPTIONS})
   endif()
 endfunction()
 mendel_precompiled(library)
@@ -58,6 +62,9 @@ endif()
 function(mendel_precompile target kind)
   if(MENDEL_PRECOMPILE)
     target_precompile_headers(${target} REUSE_FROM mendel_precompiled_${kind})
+    if(kind STREQUAL service)
+      target_compile_options(${target} PRIVATE ${MENDEL_SERVICE_OPTIONS})
+    endif()
     # The precompiled header has this option; executables would get -fPIE.
     target_compile_options(${target} PRIVATE -fPIC)
   endif()
