@@ -56,6 +56,10 @@ absl::Status Emit(OpContext& op, Rotation rotation) {
   ValueId x = op.In(0);
   const Shape given = op.shape(x);
   if (given.size() != 3 && given.size() != 4) return InvalidInput("expects rank 3 or 4");
+  for (const ValueId cache : {rotation.cos, rotation.sin}) {
+    const size_t rank = op.shape(cache).size();
+    if (rank != 2 && rank != 3) return InvalidInput("expects angles of rank 2 or 3, not ", rank);
+  }
   if (given.size() == 4) {
     x = f.Transpose(x, {0, 2, 1, 3});
   } else {
