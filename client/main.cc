@@ -1,7 +1,5 @@
 // The `mendel` command: reads the command line, runs one command (client/commands/), prints, and
 // exits.
-#include <malloc.h>
-
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
@@ -118,11 +116,13 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace mendel
 
+/// Settings of jemalloc, read before main. Freed memory goes back to the system after a second,
+/// large blocks as well. One arena: with more, what one thread freed would not serve the next one,
+/// and a server's memory would grow under load for long.
+extern "C" const char* malloc_conf;
+const char* malloc_conf = "narenas:1,dirty_decay_ms:1000,oversize_threshold:0";
+
 int main(int argc, char** argv) {
-  // Weights and values go back to the system when they are freed. By default the C library raises
-  // this threshold with every large block that is freed, and keeps a tenth of a search's memory in
-  // gaps of its heap.
-  mallopt(M_MMAP_THRESHOLD, 4 << 20);
   // `mendeld ARGUMENTS` is `mendel serve ARGUMENTS`.
   std::vector<char*> words(argv, argv + argc);
   const std::string_view name = argc > 0 ? argv[0] : "";

@@ -1,13 +1,12 @@
 #include "optimizer/pipeline.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "base/deadline.h"
 #include "base/hash.h"
+#include "base/heap.h"
 #include "base/status.h"
 #include "optimizer/certificate_proto.h"
 #include "optimizer/normalize.h"
@@ -32,7 +31,7 @@ auto Timed(const std::string& phase, const OptimizeOptions& options, OptimizeRes
     options.search.progress({.phase = phase, .detail = "", .seconds_left = -1});
   const Stopwatch clock;
   auto outcome = step();
-  malloc_trim(0);  // what a phase needed for a moment should not add to the next one's peak
+  ReturnFreedMemory();
   result.phases.emplace_back(phase, clock.Seconds());
   return outcome;
 }

@@ -1,5 +1,4 @@
 // The process around the daemon: signals and the tick.
-#include <malloc.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -47,9 +46,6 @@ void Wait() {
 }  // namespace
 
 absl::Status Serve(const ServerOptions& options, const BuildInfo& build) {
-  // Threads share two heaps: with eight a core, what one thread freed is kept for that thread, and
-  // memory grows under load for long.
-  mallopt(M_ARENA_MAX, 2);
   HandleSignals();
   Logger log(ParseLogLevel(options.log_level), SystemClock(), &LogToStandardError);
   const GrpcLog grpc_log(log);

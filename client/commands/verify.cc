@@ -1,14 +1,13 @@
 // mendel verify A.onnx B.onnx: do two models compute the same function, and where do they differ?
 // mendel verify M.plan --model M.onnx: replays the certificate from the two files alone.
 
-#include <malloc.h>
-
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/heap.h"
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
@@ -94,13 +93,6 @@ absl::Status VerifyPlans(const Options& options, ProgressPipe& pipe, Context& co
   return ReportMembers(OfferedShapes(plans), context, [&](size_t k, Context& member) {
     return VerifyPlan(plans[k], options, pipe, member);
   });
-}
-
-/// A comparison frees and requests values of a few megabytes all the time. The system would take
-/// their pages back and clear new ones: a tenth of the time of a search in balls.
-void KeepFreedMemory() {
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
 
 absl::Status Verify(const Options& options, Context& context) {
