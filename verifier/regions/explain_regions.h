@@ -22,8 +22,8 @@ struct ExplainedBreak {
   std::string what;  ///< "padding edge", "seam", "row of a view", ...
 };
 
-/// One dimension of an output. Its positions fall into segments [0, b1), [b1, b2), ... between the
-/// breaks and, within a segment, into `period` residue classes; each class is one region along the
+/// One dimension of an output. Its positions fall into ranges [0, b1), [b1, b2), ... between the
+/// breaks and, within a range, into `period` residue classes; each class is one region along the
 /// dimension.
 struct ExplainedDimension {
   int64_t extent = 1;

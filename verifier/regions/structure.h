@@ -27,8 +27,8 @@ struct Break {
   Cause cause;
 };
 
-/// The structure of one value. Along every dimension the breaks cut the positions into segments.
-/// Within a segment, a step of `periods[dim]` positions leaves the element the same sum of products
+/// The structure of one value. Along every dimension the breaks cut the positions into ranges.
+/// Within a range, a step of `periods[dim]` positions leaves the element the same sum of products
 /// (or of functions) of elements of the sources, every term translated by one of the classes.
 struct ValueStructure {
   Shape shape;
@@ -43,10 +43,10 @@ struct ValueStructure {
 
   explicit ValueStructure(const Shape& shape = {});
 
-  /// No segment is longer than the period: displacements along `dim` mean nothing (and are stored
+  /// No range is longer than the period: displacements along `dim` mean nothing (and are stored
   /// as zero).
   bool Dense(size_t dim) const;
-  /// Positions of which each segment needs one a residue class.
+  /// Positions of which each range needs one a residue class.
   int64_t Representatives(size_t dim) const;
   /// Every position of `dim` stands on its own.
   void BreakEverywhere(size_t dim, Cause cause);
