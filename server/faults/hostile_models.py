@@ -25,7 +25,8 @@ REFUSALS = ("INVALID_ARGUMENT", "UNIMPLEMENTED", "RESOURCE_EXHAUSTED", "DEADLINE
 FLOAT, INT64 = 1, 7
 # Paths that processes may open: the system's programs and libraries, the kernel's files about the machine, and in a worker's sandbox
 # (/job, before it begins /newroot/job) its own folder.
-SYSTEM = (r"(/newroot)?(/|/(usr|lib|lib64|bin|proc|sys/devices/system|sys/fs/cgroup|etc/alternatives|mendel|job/(in|out|cache|tmp))(/.*)?"
+SYSTEM = (r"(/newroot)?(/|/(usr|lib|lib64|bin|proc|sys/devices/system|sys/fs/cgroup|sys/kernel/mm/transparent_hugepage|etc/alternatives"
+          r"|mendel|job/(in|out|cache|tmp))(/.*)?"
           r"|/dev(/null|/zero|/full|/random|/urandom|/tty|/shm/.*)?|/etc/ld\.so\.(cache|preload))|/newroot|/etc/ssl/openssl\.cnf|pipe:.*|anon_inode:.*")
 
 
