@@ -11,8 +11,8 @@
 namespace mendel::server {
 
 struct GarbagePolicy {
-  int64_t retain_jobs_micros = 0;  ///< how long ended jobs are kept
-  /// How long blobs without a reference and unfinished uploads are kept.
+  int64_t retain_jobs_micros = 0;  ///< time for which ended jobs are kept
+  /// Time for which blobs without a reference and unfinished uploads are kept.
   int64_t retain_blobs_micros = 0;
   /// Above this total, blobs that nothing names stay an hour at most; 0: no such limit.
   /// Blobs that something names always stay.
