@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <string>
 
+#include "base/check.h"
+
 /// jemalloc's control function; null where the program uses another heap.
 extern "C" int mallctl(const char* name, void* old_value, size_t* old_size, void* new_value,
                        size_t new_size) __attribute__((weak));
@@ -15,9 +17,10 @@ namespace {
 
 constexpr size_t kAllArenas = 4096;  // MALLCTL_ARENAS_ALL of jemalloc 5
 
-template <class T>
-void SetInHeap(const std::string& name, T value) {
-  mallctl(name.c_str(), nullptr, nullptr, &value, sizeof(value));
+/// A name that this version of jemalloc lacks would change nothing and report nothing.
+void Control(const std::string& name, ssize_t* value = nullptr) {
+  MENDEL_CHECK(
+      mallctl(name.c_str(), nullptr, nullptr, value, value == nullptr ? 0 : sizeof(*value)) == 0);
 }
 
 }  // namespace
@@ -27,7 +30,7 @@ void ReturnFreedMemory() {
     malloc_trim(0);
     return;
   }
-  mallctl(("arena." + std::to_string(kAllArenas) + ".purge").c_str(), nullptr, nullptr, nullptr, 0);
+  Control("arena." + std::to_string(kAllArenas) + ".purge");
 }
 
 void KeepFreedMemory() {
@@ -36,13 +39,9 @@ void KeepFreedMemory() {
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     return;
   }
-  constexpr ssize_t kNever = -1;
-  SetInHeap("arenas.dirty_decay_ms", kNever);  // of arenas that do not exist yet
-  unsigned arenas = 0;
-  size_t size = sizeof(arenas);
-  mallctl("arenas.narenas", &arenas, &size, nullptr, 0);
-  for (unsigned k = 0; k < arenas; ++k)
-    SetInHeap("arena." + std::to_string(k) + ".dirty_decay_ms", kNever);
+  ssize_t never = -1;
+  Control("arenas.dirty_decay_ms", &never);  // of arenas that do not exist yet
+  Control("arena.0.dirty_decay_ms", &never);
 }
 
 }  // namespace mendel

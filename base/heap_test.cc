@@ -35,5 +35,7 @@ TEST(Heap, ReturnsFreedMemory) {
   EXPECT_EQ(last.size(), kBytes);
 }
 
+TEST(Heap, KeepsFreedMemoryWithoutAnError) { KeepFreedMemory(); }
+
 }  // namespace
 }  // namespace mendel
