@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "kernels/cpu/lowering/integer_product.h"
 #include "kernels/cpu/lowering/lower.h"
+#include "kernels/cpu/simd/native_isa.h"
 
 namespace mendel::cpu {
 namespace {
@@ -26,8 +27,8 @@ std::vector<double> PerChannel(Folded& folded, ValueId value, int64_t channels) 
 
 class EpilogueBuilder {
  public:
-  EpilogueBuilder(Lowering& lowering, const Group& group, int64_t channels)
-      : folded_(lowering.folded()), channels_(channels) {
+  EpilogueBuilder(Lowering& lowering, const Group& group, int64_t channels, bool second_eltwise)
+      : folded_(lowering.folded()), channels_(channels), second_eltwise_(second_eltwise) {
     const Node& root = lowering.graph().node(group.nodes[0]);
     graph_ = &lowering.graph();
     scalable_ = folded_.IsConstant(root.inputs[1]);
@@ -51,7 +52,7 @@ class EpilogueBuilder {
           Scale(factors);
         } else {
           shiftable_ = false;
-          return Eltwise({algorithm::eltwise_linear, static_cast<float>(factors[0]), 0});
+          return Linear(factors[0], 0);
         }
         return true;
       }
@@ -64,7 +65,7 @@ class EpilogueBuilder {
         if (shiftable_) {
           Shift(summands);
         } else {
-          return Eltwise({algorithm::eltwise_linear, 1, static_cast<float>(summands[0])});
+          return Linear(1, summands[0]);
         }
         return true;
       }
@@ -73,6 +74,7 @@ class EpilogueBuilder {
         return true;
       case PostOp::Kind::kResidual:
         if (epilogue_.residual.has_value()) return false;
+        AppendLinear();
         epilogue_.residual = post_op.operand;
         operations_.append_sum(1);
         scalable_ = false;
@@ -85,6 +87,7 @@ class EpilogueBuilder {
   }
 
   Epilogue Take() {
+    AppendLinear();
     epilogue_.attributes = UserScratchpad();
     epilogue_.attributes.set_post_ops(operations_);
     return std::move(epilogue_);
@@ -94,10 +97,31 @@ class EpilogueBuilder {
   /// At most one activation is fused: oneDNN 2.6's AVX-512 direct convolution confuses the slopes
   /// of two ReLUs.
   bool Eltwise(const Activation& activation) {
-    if (has_eltwise_) return false;
+    if (has_eltwise_ || linear_.has_value()) return false;
     has_eltwise_ = true;
     operations_.append_eltwise(1, activation.algorithm, activation.alpha, activation.beta);
     return true;
+  }
+
+  /// factor * x + summand; several in a row are one operation. After an activation it is the second
+  /// one, which only some kernels keep apart.
+  bool Linear(double factor, double summand) {
+    if (!linear_.has_value()) {
+      if (has_eltwise_ && !second_eltwise_) return false;
+      linear_.emplace(1, 0);
+    }
+    linear_->first *= factor;
+    linear_->second = linear_->second * factor + summand;
+    return true;
+  }
+
+  void AppendLinear() {
+    if (!linear_.has_value()) return;
+    operations_.append_eltwise(1, algorithm::eltwise_linear, static_cast<float>(linear_->first),
+                               static_cast<float>(linear_->second));
+    linear_.reset();
+    has_eltwise_ = true;
+    second_eltwise_ = false;
   }
 
   void Scale(const std::vector<double>& factors) {
@@ -130,18 +154,21 @@ class EpilogueBuilder {
   Folded& folded_;
   const Graph* graph_;
   int64_t channels_;
+  bool second_eltwise_;
   Epilogue epilogue_;
   dnnl::post_ops operations_;
   bool scalable_ = true;
   bool shiftable_ = true;
   bool has_eltwise_ = false;
+  std::optional<std::pair<double, double>> linear_;  ///< factor and summand at the end
 };
 
 }  // namespace
 
 std::optional<Epilogue> MakeEpilogue(Lowering& lowering, const Group& group, size_t count,
-                                     int64_t channels) {
-  EpilogueBuilder builder(lowering, group, channels);
+                                     int64_t channels, Kernels kernels) {
+  const bool second_eltwise = kernels == Kernels::kNative || NativeIsaHere() != NativeIsa::kAvx512;
+  EpilogueBuilder builder(lowering, group, channels, second_eltwise);
   for (size_t k = 0; k < count; ++k) {
     if (!builder.Add(group.post_ops[k])) return std::nullopt;
   }

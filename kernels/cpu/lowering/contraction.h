@@ -22,9 +22,12 @@ struct Epilogue {
   dnnl::primitive_attr attributes;
   std::optional<ValueId> residual;
 };
-/// nullopt when the post_op-ops do not fit: more than one residual or activation.
+/// The kernels that an epilogue is for. All of them end one activation by a factor and a summand,
+/// except oneDNN's for AVX-512.
+enum class Kernels { kOneDnn, kNative };
+/// nullopt when the post-ops do not fit: more than one residual or activation.
 std::optional<Epilogue> MakeEpilogue(Lowering& lowering, const Group& group, size_t count,
-                                     int64_t channels);
+                                     int64_t channels, Kernels kernels);
 
 /// Accept returns true when an implementation will do, given its impl_info_str.
 using Accept = std::function<bool(const std::string& implementation)>;

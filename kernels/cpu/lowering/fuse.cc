@@ -4,7 +4,7 @@
 #include <map>
 #include <string_view>
 
-#include "kernels/cpu/lowering/decomposed_gelu.h"
+#include "kernels/cpu/lowering/decomposed_activation.h"
 #include "kernels/cpu/lowering/integer_product.h"
 #include "kernels/cpu/lowering/lower.h"
 
@@ -68,7 +68,7 @@ class Chain {
     }
     if (users.size() != 1) {
       std::optional<PostOp> swish = users.size() == 2 ? Swish(users[0], users[1]) : std::nullopt;
-      return swish.has_value() ? swish : Gelu();
+      return swish.has_value() ? swish : Decomposed();
     }
     const Node& node = graph_.node(users[0]);
     if (std::count(node.inputs.begin(), node.inputs.end(), value_) != 1) return std::nullopt;
@@ -93,15 +93,13 @@ class Chain {
         PostOp::Kind::kActivation, {sigmoid, product}, {}, {algorithm::eltwise_swish, 1, 0}};
   }
 
-  std::optional<PostOp> Gelu() const {
-    const auto spelled = FindDecomposedGelu(graph_, folded_, value_);
+  std::optional<PostOp> Decomposed() const {
+    const auto spelled = FindDecomposedActivation(graph_, folded_, value_);
     if (!spelled.has_value()) return std::nullopt;
     for (const int32_t node : spelled->nodes) {
       if (owner_[static_cast<size_t>(node)] >= 0) return std::nullopt;
     }
-    const algorithm way =
-        spelled->tanh ? algorithm::eltwise_gelu_tanh : algorithm::eltwise_gelu_erf;
-    return PostOp{PostOp::Kind::kActivation, spelled->nodes, {}, {way, 0, 0}};
+    return PostOp{PostOp::Kind::kActivation, spelled->nodes, {}, {spelled->algorithm, 0, 0}};
   }
 
   std::optional<PostOp> Normalize(int32_t user) const {

@@ -151,6 +151,21 @@ class NetworkBuilder {
     }
   }
 
+  /// Builds a HardSwish in one of the forms that exporters write.
+  ValueId DecomposedHardSwish(ValueId x) {
+    if (rng_.Below(4) == 0)
+      return Add("Mul", {Add("HardSigmoid", {x}, {{"alpha", 1.0 / 6}, {"beta", 0.5}}), x});
+    const ValueId gate = Add("Clip", {Add("Add", {x, Number(3)})}, {{"min", 0.0}, {"max", 6.0}});
+    switch (rng_.Below(3)) {
+      case 0:
+        return Add("Div", {Add("Mul", {x, gate}), Number(6)});
+      case 1:
+        return Add("Mul", {Add("Div", {gate, Number(6)}), x});
+      default:
+        return Add("Mul", {Add("Mul", {gate, x}), Number(1.0 / 6)});
+    }
+  }
+
   ValueId PostOp(ValueId x) {
     switch (rng_.Below(14)) {
       case 0:
@@ -174,7 +189,7 @@ class NetworkBuilder {
       case 9:
         return Add("LeakyRelu", {x}, {{"alpha", 0.1}});
       case 10:
-        return Add("HardSwish", {x});
+        return rng_.Flip() ? Add("HardSwish", {x}) : DecomposedHardSwish(x);
       case 11:
         kept_.push_back(x);
         return x;

@@ -76,7 +76,8 @@ std::optional<Choice> ChooseWithPostOps(Lowering& lowering, const Group& group,
                                         const Accept& accept) {
   const Node& node = lowering.graph().node(group.nodes[0]);
   for (size_t count = group.post_ops.size() + 1; count-- > 0;) {
-    std::optional<Epilogue> epilogue = MakeEpilogue(lowering, group, count, base.dst[1]);
+    std::optional<Epilogue> epilogue =
+        MakeEpilogue(lowering, group, count, base.dst[1], Kernels::kOneDnn);
     if (!epilogue.has_value()) continue;
     ConvProblem problem = base;
     problem.has_bias = !epilogue->bias.empty() || node.inputs.size() > 2;

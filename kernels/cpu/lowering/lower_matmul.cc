@@ -118,7 +118,8 @@ std::optional<Choice> ChooseWithPostOps(Lowering& lowering, const Group& group, 
                                         const memory::desc& left, const memory::desc& right,
                                         memory::data_type result, const Accept& accept) {
   for (size_t count = group.post_ops.size() + 1; count-- > 0;) {
-    std::optional<Epilogue> epilogue = MakeEpilogue(lowering, group, count, p.out.back());
+    std::optional<Epilogue> epilogue =
+        MakeEpilogue(lowering, group, count, p.out.back(), Kernels::kOneDnn);
     if (!epilogue.has_value()) continue;
     memory::desc bias;
     if (!epilogue->bias.empty()) {

@@ -256,7 +256,7 @@ absl::StatusOr<bool> LowerWinograd(Lowering& lowering, const Group& group,
     if (Cat(kNativeWinograd, TileName(*plan.transforms)) != name) continue;
     for (size_t count = group.post_ops.size() + 1; count-- > 0;) {
       const std::optional<Epilogue> epilogue =
-          MakeEpilogue(lowering, group, count, plan.problem.channels_out);
+          MakeEpilogue(lowering, group, count, plan.problem.channels_out, Kernels::kNative);
       const std::optional<NativePostOps> post_ops =
           epilogue.has_value() ? NativePostOpsOf(*epilogue) : std::nullopt;
       if (!post_ops.has_value()) continue;

@@ -51,7 +51,8 @@ WinogradStrides OwnStrides(const Layout& layout, const Shape& shape, int64_t lan
 
 std::optional<NativeFused> NativeFuse(Lowering& lowering, const Group& group, int64_t channels) {
   for (size_t count = group.post_ops.size() + 1; count-- > 0;) {
-    std::optional<Epilogue> epilogue = MakeEpilogue(lowering, group, count, channels);
+    std::optional<Epilogue> epilogue =
+        MakeEpilogue(lowering, group, count, channels, Kernels::kNative);
     const std::optional<NativePostOps> post_ops =
         epilogue.has_value() ? NativePostOpsOf(*epilogue) : std::nullopt;
     if (post_ops.has_value()) return NativeFused{count, std::move(*epilogue), *post_ops};

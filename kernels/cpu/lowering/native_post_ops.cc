@@ -41,6 +41,14 @@ WinogradEpilogue::Known KnownOf(dnnl::algorithm way) {
 
 bool SetActivation(dnnl::algorithm way, float alpha, float beta, NativePostOps& post_ops) {
   using Kind = WinogradEpilogue::Activation;
+  if (way == dnnl::algorithm::eltwise_linear) {  // ends the activation before it
+    if (post_ops.epilogue.activation != Kind::kCall || post_ops.epilogue.residual_last)
+      return false;
+    post_ops.call.factor = alpha;
+    post_ops.call.summand = beta;
+    post_ops.epilogue.known = WinogradEpilogue::Known::kNone;
+    return true;
+  }
   post_ops.epilogue.alpha = alpha;
   post_ops.epilogue.beta = beta;
   if (way == dnnl::algorithm::eltwise_relu) {
@@ -50,8 +58,9 @@ bool SetActivation(dnnl::algorithm way, float alpha, float beta, NativePostOps& 
   } else {
     post_ops.epilogue.activation = Kind::kCall;
     post_ops.epilogue.known = KnownOf(way);
-    post_ops.call = {
-        FindTileFunction(TileNameOf(way)), {alpha, beta}, way == dnnl::algorithm::eltwise_swish};
+    post_ops.call.function = FindTileFunction(TileNameOf(way));
+    post_ops.call.parameters = {alpha, beta};
+    post_ops.call.gated = way == dnnl::algorithm::eltwise_swish;
     return post_ops.call.function != nullptr && !(post_ops.call.gated && alpha != 1);
   }
   return true;
@@ -67,6 +76,8 @@ void RunActivation(const void* context, float* values, int64_t count) {
     float* part = values + begin;
     call.function(results, &part, size, call.parameters.data());
     for (int64_t i = 0; i < size; ++i) part[i] = call.gated ? part[i] * results[i] : results[i];
+    if (call.factor == 1 && call.summand == 0) continue;
+    for (int64_t i = 0; i < size; ++i) part[i] = part[i] * call.factor + call.summand;
   }
 }
 

@@ -13,11 +13,15 @@
 
 namespace mendel::cpu {
 
-/// An activation by a tile function; `gated` multiplies the argument by its value (swish).
+/// An activation by a tile function; `gated` multiplies the argument by its value (swish). Its
+/// value times `factor` plus `summand` is the result.
 struct ActivationCall {
   TileFunction function = nullptr;
   std::array<float, 2> parameters{};
   bool gated = false;
+  float factor = 1;
+  float summand = 0;
+  bool operator==(const ActivationCall&) const = default;
 };
 
 /// The activation and the order of the residual; addresses are filled in when a kernel runs.

@@ -106,8 +106,8 @@ class Claimer {
         if (!lowering_.folded().IsConstant(conv.inputs[k]))
           return "weights that are computed at run time";
       }
-      const std::optional<Epilogue> epilogue =
-          MakeEpilogue(lowering_, *group, group->post_ops.size(), conv.outputs[0].shape[1]);
+      const std::optional<Epilogue> epilogue = MakeEpilogue(
+          lowering_, *group, group->post_ops.size(), conv.outputs[0].shape[1], Kernels::kNative);
       const std::optional<NativePostOps> post_ops =
           epilogue.has_value() ? NativePostOpsOf(*epilogue) : std::nullopt;
       if (!post_ops.has_value())
@@ -154,7 +154,7 @@ class Claimer {
     const auto numbers = [](const StripPiece& p) { return std::pair(p.bias.empty(), p.bias); };
     const auto activation = [](const NativePostOps& p) {
       return std::tuple(p.epilogue.activation, p.epilogue.alpha, p.epilogue.beta,
-                        p.epilogue.residual_last, p.call.function, p.call.parameters, p.call.gated);
+                        p.epilogue.residual_last, p.call);
     };
     if (!same || numbers(a) != numbers(b) || activation(a.post_ops) != activation(b.post_ops))
       return "another bias or activation";

@@ -1,4 +1,4 @@
-#include "kernels/cpu/lowering/decomposed_gelu.h"
+#include "kernels/cpu/lowering/decomposed_activation.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,10 +13,18 @@ class Match {
  public:
   Match(const Graph& graph, Folded& folded, ValueId x) : graph_(graph), folded_(folded), x_(x) {}
 
-  std::optional<DecomposedGelu> Of(int32_t last) {
-    nodes_.clear();
-    if (!Gelu({last, 0}) || !Closed(last)) return std::nullopt;
-    return DecomposedGelu{{nodes_.begin(), nodes_.end()}, tanh_};
+  std::optional<DecomposedActivation> Of(int32_t last) {
+    const auto is = [&](const auto& form) {
+      nodes_.clear();
+      return form() && Closed(last);
+    };
+    const ValueId value{last, 0};
+    const bool found =
+        is([&] { return Gated(value, 0.5, [&](ValueId gate) { return GeluGate(gate); }); }) ||
+        is([&] { return Gated(value, 1.0 / 6, [&](ValueId gate) { return ClipGate(gate); }); }) ||
+        is([&] { return TimesHardSigmoid(value); });
+    if (!found) return std::nullopt;
+    return DecomposedActivation{{nodes_.begin(), nodes_.end()}, algorithm_};
   }
 
  private:
@@ -50,18 +58,19 @@ class Match {
                                                                     : std::nullopt;
   }
 
-  /// (x * gate) / 2, (x / 2) * gate or x * (gate / 2).
-  bool Gelu(ValueId value) {
-    if (const auto product = Scaled(value, 0.5); product.has_value()) {
+  /// factor * x * gate, the factor anywhere.
+  template <class Gate>
+  bool Gated(ValueId value, double factor, const Gate& gate) {
+    if (const auto product = Scaled(value, factor); product.has_value()) {
       const Node* node = Made(*product, "Mul");
       return node != nullptr &&
-             EitherWay(*node, [&](ValueId a, ValueId b) { return a == x_ && Gate(b); });
+             EitherWay(*node, [&](ValueId a, ValueId b) { return a == x_ && gate(b); });
     }
     const Node* node = Made(value, "Mul");
     return node != nullptr && EitherWay(*node, [&](ValueId a, ValueId b) {
-             const ValueId half = a == x_ ? b : a;
-             const auto whole = Scaled(half, 0.5);
-             return whole.has_value() && (a == x_ ? Gate(*whole) : *whole == x_ && Gate(b));
+             const ValueId part = a == x_ ? b : a;
+             const auto whole = Scaled(part, factor);
+             return whole.has_value() && (a == x_ ? gate(*whole) : *whole == x_ && gate(b));
            });
   }
 
@@ -74,15 +83,36 @@ class Match {
   }
 
   /// 1 + erf(..) or 1 + tanh(..).
-  bool Gate(ValueId value) {
+  bool GeluGate(ValueId value) {
     const auto bent = With(value, "Add", 1);
     if (!bent.has_value()) return false;
-    tanh_ = graph_.node(bent->node).op->name == "Tanh";
-    const Node* node = Made(*bent, tanh_ ? "Tanh" : "Erf");
+    const bool tanh = graph_.node(bent->node).op->name == "Tanh";
+    algorithm_ = tanh ? dnnl::algorithm::eltwise_gelu_tanh : dnnl::algorithm::eltwise_gelu_erf;
+    const Node* node = Made(*bent, tanh ? "Tanh" : "Erf");
     if (node == nullptr) return false;
     const auto inner =
-        Scaled(node->inputs[0], tanh_ ? std::sqrt(2 / 3.14159265358979323846) : std::sqrt(0.5));
-    return inner.has_value() && (tanh_ ? Cubic(*inner) : *inner == x_);
+        Scaled(node->inputs[0], tanh ? std::sqrt(2 / 3.14159265358979323846) : std::sqrt(0.5));
+    return inner.has_value() && (tanh ? Cubic(*inner) : *inner == x_);
+  }
+
+  /// clip(x + 3, 0, 6).
+  bool ClipGate(ValueId value) {
+    algorithm_ = dnnl::algorithm::eltwise_hardswish;
+    const Node* clip = Made(value, "Clip");
+    if (clip == nullptr || clip->attrs.Float("min") != 0 || clip->attrs.Float("max") != 6)
+      return false;
+    return With(clip->inputs[0], "Add", 3) == x_;
+  }
+
+  bool TimesHardSigmoid(ValueId value) {
+    algorithm_ = dnnl::algorithm::eltwise_hardswish;
+    const Node* product = Made(value, "Mul");
+    return product != nullptr && EitherWay(*product, [&](ValueId a, ValueId b) {
+             const Node* gate = a == x_ ? Made(b, "HardSigmoid") : nullptr;
+             return gate != nullptr && gate->inputs[0] == x_ &&
+                    std::abs(gate->attrs.Float("alpha") * 6 - 1) <= 1e-6 &&
+                    gate->attrs.Float("beta") == 0.5;
+           });
   }
 
   /// x + 0.044715 x^3.
@@ -124,12 +154,13 @@ class Match {
   Folded& folded_;
   ValueId x_;
   std::set<int32_t> nodes_;
-  bool tanh_ = false;
+  dnnl::algorithm algorithm_{};
 };
 
 }  // namespace
 
-std::optional<DecomposedGelu> FindDecomposedGelu(const Graph& graph, Folded& folded, ValueId x) {
+std::optional<DecomposedActivation> FindDecomposedActivation(const Graph& graph, Folded& folded,
+                                                             ValueId x) {
   constexpr size_t kMostNodes = 9;
   const std::vector<int32_t>& users = graph.users(x.node);
   if (users.size() < 2 || users.size() > 4) return std::nullopt;
@@ -137,8 +168,8 @@ std::optional<DecomposedGelu> FindDecomposedGelu(const Graph& graph, Folded& fol
   std::set<int32_t> reached(users.begin(), users.end());
   Match match(graph, folded, x);
   for (auto at = reached.begin(); at != reached.end() && reached.size() <= 2 * kMostNodes; ++at) {
-    if (graph.node(*at).op->name == "Mul") {
-      if (std::optional<DecomposedGelu> gelu = match.Of(*at); gelu.has_value()) return gelu;
+    if (const auto op = graph.node(*at).op->name; op == "Mul" || op == "Div") {
+      if (auto found = match.Of(*at); found.has_value()) return found;
     }
     reached.insert(graph.users(*at).begin(), graph.users(*at).end());
   }

@@ -1,14 +1,29 @@
-#include "kernels/cpu/lowering/decomposed_gelu.h"
+#include "kernels/cpu/lowering/decomposed_activation.h"
 
 #include <cmath>
 
 #include "base/random.h"
 #include "graph/random_graph.h"
 #include "gtest/gtest.h"
+#include "kernels/cpu/simd/native_isa.h"
 #include "kernels/cpu/testing/test_support.h"
 
 namespace mendel::cpu {
 namespace {
+
+/// A product of an input "x" and stored weights.
+ValueId Product(GraphBuilder& builder) {
+  std::vector<double> weights(512);
+  for (size_t k = 0; k < weights.size(); ++k) weights[k] = static_cast<double>(k % 13) / 13 - 0.5;
+  const ValueId w = builder.Constant(Tensor::FromDoubles({DType::kF32, {16, 32}}, weights), "w");
+  return *builder.Add("MatMul", {builder.Input("x", {DType::kF32, {5, 16}}), w});
+}
+
+size_t StepsOf(GraphBuilder& builder) {
+  const Graph graph = *builder.Build();
+  Rng rng(1);
+  return ExpectMatches(graph, RandomInputs(rng, graph), {}).size();
+}
 
 /// Returns the number of steps of x * (1 + erf(x / divisor)) * half for a product x. With `shown`,
 /// the gate is an output too.
@@ -17,17 +32,28 @@ size_t StepsOfGelu(double divisor, double half, bool shown) {
   const auto number = [&](double value) {
     return builder.Constant(Tensor::Scalar(DType::kF32, value));
   };
-  std::vector<double> weights(512);
-  for (size_t k = 0; k < weights.size(); ++k) weights[k] = static_cast<double>(k % 13) / 13 - 0.5;
-  const ValueId w = builder.Constant(Tensor::FromDoubles({DType::kF32, {16, 32}}, weights), "w");
-  const ValueId x = *builder.Add("MatMul", {builder.Input("x", {DType::kF32, {5, 16}}), w});
+  const ValueId x = Product(builder);
   const ValueId gate = *builder.Add(
       "Add", {*builder.Add("Erf", {*builder.Add("Div", {x, number(divisor)})}), number(1)});
   builder.Output("y", *builder.Add("Mul", {*builder.Add("Mul", {x, gate}), number(half)}));
   if (shown) builder.Output("gate", gate);
-  const Graph graph = *builder.Build();
-  Rng rng(1);
-  return ExpectMatches(graph, RandomInputs(rng, graph), {}).size();
+  return StepsOf(builder);
+}
+
+/// Returns the number of steps of x * clip(x + offset, 0, bound) / 6, times and plus a number, for
+/// a product x.
+size_t StepsOfHardSwish(double offset, double bound) {
+  GraphBuilder builder;
+  const auto number = [&](double value) {
+    return builder.Constant(Tensor::Scalar(DType::kF32, value));
+  };
+  const ValueId x = Product(builder);
+  const ValueId gate = *builder.Add("Clip", {*builder.Add("Add", {x, number(offset)})},
+                                    {{"min", 0.0}, {"max", bound}});
+  const ValueId swish = *builder.Add("Div", {*builder.Add("Mul", {x, gate}), number(6)});
+  builder.Output("y",
+                 *builder.Add("Add", {*builder.Add("Mul", {swish, number(0.17)}), number(-0.2)}));
+  return StepsOf(builder);
 }
 
 /// This Gelu by tanh has a whole number for the exponent and separate constants.
@@ -44,7 +70,7 @@ ValueId GeluByTanh(GraphBuilder& builder, ValueId x) {
   return *builder.Add("Mul", {*builder.Add("Mul", {x, gate}), number(0.5)});
 }
 
-TEST(DecomposedGelu, ManyInARowFitTheirRegisters) {
+TEST(DecomposedActivation, ManyInARowFitTheirRegisters) {
   GraphBuilder builder;
   std::vector<double> weights(512, 0.1);
   const ValueId w = builder.Constant(Tensor::FromDoubles({DType::kF32, {16, 32}}, weights), "w");
@@ -56,11 +82,19 @@ TEST(DecomposedGelu, ManyInARowFitTheirRegisters) {
   ExpectMatches(graph, RandomInputs(rng, graph), {});
 }
 
-TEST(DecomposedGelu, IsPartOfItsProduct) {
+TEST(DecomposedActivation, IsPartOfItsProduct) {
   EXPECT_EQ(StepsOfGelu(std::sqrt(2.0), 0.5, false), 1u);
   EXPECT_GT(StepsOfGelu(1.41, 0.5, false), 1u);
   EXPECT_GT(StepsOfGelu(std::sqrt(2.0), 0.4, false), 1u);
   EXPECT_GT(StepsOfGelu(std::sqrt(2.0), 0.5, true), 1u);
+}
+
+TEST(DecomposedActivation, HardSwishIsPartOfItsProduct) {
+  // oneDNN's kernels for AVX-512 leave the factor and the summand to a second step.
+  const size_t steps = NativeIsaHere() == NativeIsa::kAvx512 ? 2 : 1;
+  EXPECT_EQ(StepsOfHardSwish(3, 6), steps);
+  EXPECT_GT(StepsOfHardSwish(2.9, 6), steps);
+  EXPECT_GT(StepsOfHardSwish(3, 5.9), steps);
 }
 
 }  // namespace
