@@ -143,9 +143,13 @@ Place PlaceSource(Lowering& lowering, ValueId value, const ConvProblem& problem,
                                                        : lowering.In(value, layout);
 }
 
-std::optional<Choice> ChooseDefault(Lowering& lowering, const Group& group,
-                                    const ConvProblem& problem) {
-  for (const Quality quality : {Quality::kGenerated, Quality::kGemm, Quality::kAnything}) {
+constexpr std::initializer_list<Quality> kAllQualities = {Quality::kGenerated, Quality::kGemm,
+                                                          Quality::kAnything};
+
+std::optional<Choice> ChooseOneDnn(Lowering& lowering, const Group& group,
+                                   const ConvProblem& problem,
+                                   std::initializer_list<Quality> qualities) {
+  for (const Quality quality : qualities) {
     std::optional<Choice> choice = ChooseWithPostOps(
         lowering, group, problem, algorithm::convolution_direct, AcceptQuality(quality));
     if (choice.has_value()) return choice;
@@ -184,6 +188,17 @@ std::optional<Choice> ChooseNamed(Lowering& lowering, const Group& group, ConvPr
     return choice;
   }
   return std::nullopt;
+}
+
+/// Lowers to an own product or direct convolution where there is one. oneDNN is several times
+/// slower where it has nothing but a gemm over copied windows, and where neighboring outputs of a
+/// transposed convolution do not overlap.
+absl::StatusOr<bool> LowerOwn(Lowering& lowering, const Group& group) {
+  for (const std::string& name : DirectAlgorithms(lowering.graph(), group.nodes[0])) {
+    MENDEL_ASSIGN_OR_RETURN(const bool done, LowerDirect(lowering, group, name));
+    if (done) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -225,16 +240,15 @@ absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
       }
       // The algorithm is known, but declined with this bias or number of threads. The step's kernel
       // name shows the one that runs instead.
-      choice = ChooseDefault(lowering, group, problem);
+      choice = ChooseOneDnn(lowering, group, problem, kAllQualities);
     }
   } else {
-    if (problem.transposed) {
-      // oneDNN is several times slower than the product where neighboring outputs do not overlap.
-      MENDEL_ASSIGN_OR_RETURN(const bool direct,
-                              LowerDirect(lowering, group, std::string(kNativePointwise)));
-      if (direct) return true;
+    if (!problem.transposed) choice = ChooseOneDnn(lowering, group, problem, {Quality::kGenerated});
+    if (!choice.has_value()) {
+      MENDEL_ASSIGN_OR_RETURN(const bool own, LowerOwn(lowering, group));
+      if (own) return true;
+      choice = ChooseOneDnn(lowering, group, problem, kAllQualities);
     }
-    choice = ChooseDefault(lowering, group, problem);
   }
   if (!choice.has_value()) return false;
   const Chosen& chosen = choice->chosen;

@@ -56,6 +56,10 @@ bool IsSmallRow(const Problem& p) {
          p.right[0] * p.right[1] * static_cast<int64_t>(sizeof(float)) <= SecondLevelCacheBytes();
 }
 
+/// So few rows that oneDNN's gemm, which packs the matrix in every call, spends much of its time on
+/// that. The native kernel has packed it before.
+bool IsFewRows(const Problem& p) { return p.flat && p.left[0] > 1 && p.left[0] <= 64; }
+
 constexpr auto kF32 = memory::data_type::f32;
 constexpr auto kBf16 = memory::data_type::bf16;
 
@@ -225,6 +229,11 @@ absl::StatusOr<bool> LowerMatMul(Lowering& lowering, const Group& group) {
   }
   const bool packed = lowering.folded().IsConstant(node.inputs[1]);
   for (const Quality quality : {Quality::kGenerated, Quality::kGemm, Quality::kAnything}) {
+    if (quality == Quality::kGemm && IsFewRows(p)) {
+      MENDEL_ASSIGN_OR_RETURN(const bool direct,
+                              LowerDirect(lowering, group, std::string(kNativePointwise)));
+      if (direct) return true;
+    }
     for (const bool as_it_lies : {true, false}) {
       // An operand must be copied only when its copy is chosen: operands where they lie come first.
       const bool view = as_it_lies && !lowering.folded().IsConstant(node.inputs[0]);

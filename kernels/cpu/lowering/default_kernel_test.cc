@@ -1,0 +1,53 @@
+#include <algorithm>
+
+#include "base/random.h"
+#include "graph/random_graph.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/simd/native_isa.h"
+#include "kernels/cpu/testing/test_support.h"
+
+namespace mendel::cpu {
+namespace {
+
+Tensor Weights(const Shape& shape) {
+  std::vector<double> values(static_cast<size_t>(NumElements({DType::kF32, shape})));
+  for (size_t k = 0; k < values.size(); ++k) values[k] = static_cast<double>(k % 13) / 13 - 0.5;
+  return Tensor::FromDoubles({DType::kF32, shape}, values);
+}
+
+/// True when some kernel of the default choice copies its operands in every call.
+bool UsesGemm(GraphBuilder& builder) {
+  const Graph graph = *builder.Build();
+  Rng rng(1);
+  const std::vector<std::string> kernels = ExpectMatches(graph, RandomInputs(rng, graph), {});
+  return std::any_of(kernels.begin(), kernels.end(), [](const std::string& name) {
+    return name.find("gemm") != std::string::npos && name.find("brg") == std::string::npos;
+  });
+}
+
+TEST(DefaultKernel, IsNoGemmForAWideWindow) {
+  if (NativeIsaHere() == NativeIsa::kNone) GTEST_SKIP() << "no own kernels here";
+  GraphBuilder builder;
+  const ValueId x = builder.Input("x", {DType::kF32, {1, 8, 20, 60}});
+  const ValueId w = builder.Constant(Weights({8, 8, 3, 39}), "w");
+  builder.Output("y", *builder.Add("Conv", {x, w},
+                                   {{"strides", Shape{1, 1}},
+                                    {"dilations", Shape{1, 1}},
+                                    {"pads", Shape{1, 19, 1, 19}},
+                                    {"group", int64_t{1}}}));
+  EXPECT_FALSE(UsesGemm(builder));
+}
+
+TEST(DefaultKernel, IsNoGemmForAFewRows) {
+  if (NativeIsaHere() == NativeIsa::kNone) GTEST_SKIP() << "no own kernels here";
+  for (const int64_t rows : {2, 20, 64}) {
+    GraphBuilder builder;
+    const ValueId x = builder.Input("x", {DType::kF32, {rows, 96}});
+    const ValueId w = builder.Constant(Weights({96, 130}), "w");
+    builder.Output("y", *builder.Add("MatMul", {x, w}));
+    EXPECT_FALSE(UsesGemm(builder)) << rows << " rows";
+  }
+}
+
+}  // namespace
+}  // namespace mendel::cpu
