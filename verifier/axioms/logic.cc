@@ -15,7 +15,7 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<AxiomDescription, 13> kLogicAxioms = {{
+constexpr std::array<AxiomDescription, 15> kLogicAxioms = {{
     {"boolean identities", "not not x = x, x and x = x, x or x = x", "Boolean algebra."},
     {"cast round trip", "Cast(Cast(x, wide), narrow) = x; Cast(x, own dtype) = x",
      "The wide dtype contains every number of the narrow one; x, stored, cast or moved, is a "
@@ -26,6 +26,10 @@ constexpr std::array<AxiomDescription, 13> kLogicAxioms = {{
     {"comparison of multiples",
      "c x < 0 is x < 0, 0 < c x is 0 < x, c > 0; -x < 0 is 0 < x; -x < -y is y < x",
      "Multiplication by c > 0 is increasing, by -1 decreasing."},
+    {"index of another dtype", "Gather(x, Cast(i, i64)) = Gather(x, i), i of i32",
+     "The cast keeps every number; an index counts as a number."},
+    {"moved negation", "move(not c) = not move(c): reshaped, transposed, expanded or cut",
+     "Every element of the result is one of the operand's."},
     {"nested choice",
      "(c ? (d ? x : y) : y) = (c and d ? x : y), y an infinity; likewise or; (c ? x + m : -inf) = "
      "(c and m = 0 ? x : -inf)",
@@ -361,8 +365,34 @@ std::optional<ValueId> CastRoundTrip(Terms& t, ValueId v) {
   return x;
 }
 
-constexpr std::array<AxiomRule, 20> kLogicRules = {{
+std::optional<ValueId> MovedNegation(Terms& t, ValueId v) {
+  const ValueId moved = t.in(v, 0);
+  if (!t.Is(moved, "Not")) return std::nullopt;
+  const Attributes attrs = t.node(v).attrs;
+  const ValueId condition = t.in(moved, 0);
+  return t.Unary("Not", t.Op(std::string(t.node(v).op->name), {condition}, attrs));
+}
+
+/// Gather and its kin take indices of both dtypes.
+std::optional<ValueId> IndexOfAnotherDType(Terms& t, ValueId v) {
+  const ValueId cast = t.in(v, 1);
+  if (!t.Is(cast, "Cast") || t.dtype(cast) != DType::kI64) return std::nullopt;
+  const ValueId x = t.in(v, 0), index = t.in(cast, 0);
+  if (t.dtype(index) != DType::kI32) return std::nullopt;
+  const Attributes attrs = t.node(v).attrs;
+  return t.Op(std::string(t.node(v).op->name), {x, index}, attrs);
+}
+
+constexpr std::array<AxiomRule, 27> kLogicRules = {{
     {"boolean identities", "Not", &DoubleNot, Elements::kAny},
+    {"moved negation", "Reshape", &MovedNegation, Elements::kAny, Domain::kAll},
+    {"moved negation", "Transpose", &MovedNegation, Elements::kAny, Domain::kAll},
+    {"moved negation", "Expand", &MovedNegation, Elements::kAny, Domain::kAll},
+    {"moved negation", "Slice", &MovedNegation, Elements::kAny, Domain::kAll},
+    {"index of another dtype", "Gather", &IndexOfAnotherDType, Elements::kAny, Domain::kAll},
+    {"index of another dtype", "GatherElements", &IndexOfAnotherDType, Elements::kAny,
+     Domain::kAll},
+    {"index of another dtype", "GatherND", &IndexOfAnotherDType, Elements::kAny, Domain::kAll},
     {"boolean identities", "And", &Idempotent, Elements::kAny},
     {"boolean identities", "Or", &Idempotent, Elements::kAny},
     {"one order relation", "Or", &LessOrEqualByOr, Elements::kAny},
