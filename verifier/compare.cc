@@ -420,7 +420,8 @@ class Comparison {
     if (options_.verifier.deadline.Passed()) {
       report_.reason = std::string(kOutOfTime);
     } else if (!unwitnessed.empty()) {
-      report_.reason += Cat("; no witness: ", unwitnessed);
+      const bool says_so = unwitnessed.starts_with("no witness");
+      report_.reason += Cat(says_so ? "; " : "; no witness: ", unwitnessed);
     }
     if (options_.verifier.deadline.Passed()) return;
     std::set<std::string> operators;

@@ -26,7 +26,7 @@ bool UsesGemm(GraphBuilder& builder) {
 }
 
 TEST(DefaultKernel, IsNoGemmForAWideWindow) {
-  if (NativeIsaHere() == NativeIsa::kNone) GTEST_SKIP() << "no own kernels here";
+  if (NativeIsaHere() == NativeIsa::kNone) GTEST_SKIP() << "no native kernels here";
   GraphBuilder builder;
   const ValueId x = builder.Input("x", {DType::kF32, {1, 8, 20, 60}});
   const ValueId w = builder.Constant(Weights({8, 8, 3, 39}), "w");
@@ -39,7 +39,7 @@ TEST(DefaultKernel, IsNoGemmForAWideWindow) {
 }
 
 TEST(DefaultKernel, IsNoGemmForAFewRows) {
-  if (NativeIsaHere() == NativeIsa::kNone) GTEST_SKIP() << "no own kernels here";
+  if (NativeIsaHere() == NativeIsa::kNone) GTEST_SKIP() << "no native kernels here";
   for (const int64_t rows : {2, 20, 64}) {
     GraphBuilder builder;
     const ValueId x = builder.Input("x", {DType::kF32, {rows, 96}});

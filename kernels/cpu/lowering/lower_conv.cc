@@ -190,7 +190,7 @@ std::optional<Choice> ChooseNamed(Lowering& lowering, const Group& group, ConvPr
   return std::nullopt;
 }
 
-/// Lowers to an own product or direct convolution where there is one. oneDNN is several times
+/// Lowers to a native product or direct convolution where there is one. oneDNN is several times
 /// slower where it has nothing but a gemm over copied windows, and where neighboring outputs of a
 /// transposed convolution do not overlap.
 absl::StatusOr<bool> LowerOwn(Lowering& lowering, const Group& group) {
