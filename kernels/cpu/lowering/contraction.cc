@@ -41,6 +41,9 @@ class EpilogueBuilder {
   }
 
   bool Add(const PostOp& post_op) {
+    // What no longer fits the weights or the bias is one number for all channels, or does not fit.
+    const bool number =
+        post_op.operand.node >= 0 && NumElements(graph_->type(post_op.operand)) == 1;
     switch (post_op.kind) {
       case PostOp::Kind::kScale:
       case PostOp::Kind::kDivide: {
@@ -52,7 +55,7 @@ class EpilogueBuilder {
           Scale(factors);
         } else {
           shiftable_ = false;
-          return Linear(factors[0], 0);
+          return number && Factor(factors[0]);
         }
         return true;
       }
@@ -65,7 +68,7 @@ class EpilogueBuilder {
         if (shiftable_) {
           Shift(summands);
         } else {
-          return Linear(1, summands[0]);
+          return number && Summand(summands[0]);
         }
         return true;
       }
@@ -95,7 +98,7 @@ class EpilogueBuilder {
 
  private:
   /// At most one activation is fused: oneDNN 2.6's AVX-512 direct convolution confuses the slopes
-  /// of two ReLUs.
+  /// of two ReLUs. A factor and a summand may follow where `second_eltwise_` allows them.
   bool Eltwise(const Activation& activation) {
     if (has_eltwise_ || linear_.has_value()) return false;
     has_eltwise_ = true;
@@ -103,15 +106,18 @@ class EpilogueBuilder {
     return true;
   }
 
-  /// factor * x + summand; several in a row are one operation. After an activation it is the second
-  /// one, which only some kernels keep apart.
-  bool Linear(double factor, double summand) {
-    if (!linear_.has_value()) {
-      if (has_eltwise_ && !second_eltwise_) return false;
-      linear_.emplace(1, 0);
-    }
-    linear_->first *= factor;
-    linear_->second = linear_->second * factor + summand;
+  /// A factor and then a summand end the operations. No two factors or summands are merged: their
+  /// product may overflow. After an activation they are the second operation, which only some
+  /// kernels keep apart.
+  bool Factor(double factor) {
+    if (linear_.has_value() || (has_eltwise_ && !second_eltwise_)) return false;
+    linear_ = {factor, 0};
+    return true;
+  }
+  bool Summand(double summand) {
+    if (linear_.has_value() ? linear_->second != 0 : has_eltwise_ && !second_eltwise_) return false;
+    if (!linear_.has_value()) linear_ = {1, 0};
+    linear_->second = summand;
     return true;
   }
 

@@ -22,8 +22,8 @@ struct Epilogue {
   dnnl::primitive_attr attributes;
   std::optional<ValueId> residual;
 };
-/// The kernels that an epilogue is for. All of them end one activation by a factor and a summand,
-/// except oneDNN's for AVX-512.
+/// The kernels that an epilogue is for. oneDNN's for AVX-512 take no factor and summand after an
+/// activation.
 enum class Kernels { kOneDnn, kNative };
 /// nullopt when the post-ops do not fit: more than one residual or activation.
 std::optional<Epilogue> MakeEpilogue(Lowering& lowering, const Group& group, size_t count,

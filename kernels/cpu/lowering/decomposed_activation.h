@@ -1,5 +1,6 @@
 // Activations as exporters spell them out: Gelu as x * (1 + erf(x / sqrt 2)) / 2, or with
-// tanh(sqrt(2 / pi) * (x + 0.044715 x^3)) instead of erf; HardSwish as x * clip(x + 3, 0, 6) / 6.
+// tanh(sqrt(2 / pi) * (x + 0.044715 x^3)) instead of erf; HardSwish as x * clip(x + 3, 0, 6) / 6,
+// or as x * HardSigmoid(x).
 #ifndef MENDEL_KERNELS_CPU_LOWERING_DECOMPOSED_ACTIVATION_H_
 #define MENDEL_KERNELS_CPU_LOWERING_DECOMPOSED_ACTIVATION_H_
 

@@ -28,8 +28,8 @@ bool UsesGemm(GraphBuilder& builder) {
 TEST(DefaultKernel, IsNoGemmForAWideWindow) {
   if (NativeIsaHere() == NativeIsa::kNone) GTEST_SKIP() << "no native kernels here";
   GraphBuilder builder;
-  const ValueId x = builder.Input("x", {DType::kF32, {1, 8, 20, 60}});
-  const ValueId w = builder.Constant(Weights({8, 8, 3, 39}), "w");
+  const ValueId x = builder.Input("x", {DType::kF32, {1, 16, 20, 60}});
+  const ValueId w = builder.Constant(Weights({16, 16, 3, 39}), "w");
   builder.Output("y", *builder.Add("Conv", {x, w},
                                    {{"strides", Shape{1, 1}},
                                     {"dilations", Shape{1, 1}},

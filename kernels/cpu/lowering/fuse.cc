@@ -52,6 +52,10 @@ class Chain {
     for (std::optional<PostOp> post_op = Next(); post_op.has_value(); post_op = Next()) {
       group_.nodes.insert(group_.nodes.end(), post_op->nodes.begin(), post_op->nodes.end());
       value_ = {post_op->nodes.back(), 0};
+      const bool factor =
+          post_op->kind == PostOp::Kind::kScale || post_op->kind == PostOp::Kind::kDivide;
+      // A summand after a factor that stays outside the weights stays outside the bias.
+      if (factor && !(scalable_ && constant_weights_ && constant_bias_)) shiftable_ = false;
       if (post_op->kind == PostOp::Kind::kResidual) scalable_ = false;
       if (post_op->kind == PostOp::Kind::kActivation) scalable_ = shiftable_ = false;
       group_.post_ops.push_back(std::move(*post_op));

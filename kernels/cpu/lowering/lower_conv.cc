@@ -190,9 +190,8 @@ std::optional<Choice> ChooseNamed(Lowering& lowering, const Group& group, ConvPr
   return std::nullopt;
 }
 
-/// Lowers to a native product or direct convolution where there is one. oneDNN is several times
-/// slower where it has nothing but a gemm over copied windows, and where neighboring outputs of a
-/// transposed convolution do not overlap.
+/// Lowers to a native product or direct convolution where there is one. oneDNN's gemm over copied
+/// windows is several times slower. So are its transposed convolutions without overlap.
 absl::StatusOr<bool> LowerOwn(Lowering& lowering, const Group& group) {
   for (const std::string& name : DirectAlgorithms(lowering.graph(), group.nodes[0])) {
     MENDEL_ASSIGN_OR_RETURN(const bool done, LowerDirect(lowering, group, name));

@@ -56,8 +56,8 @@ bool IsSmallRow(const Problem& p) {
          p.right[0] * p.right[1] * static_cast<int64_t>(sizeof(float)) <= SecondLevelCacheBytes();
 }
 
-/// So few rows that oneDNN's gemm, which packs the matrix in every call, spends much of its time on
-/// that. The native kernel has packed it before.
+/// oneDNN's gemm packs the matrix in every call. With few rows that takes much of its time; the
+/// native kernel has packed the matrix before.
 bool IsFewRows(const Problem& p) { return p.flat && p.left[0] > 1 && p.left[0] <= 64; }
 
 constexpr auto kF32 = memory::data_type::f32;

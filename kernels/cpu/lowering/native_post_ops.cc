@@ -41,7 +41,7 @@ WinogradEpilogue::Known KnownOf(dnnl::algorithm way) {
 
 bool SetActivation(dnnl::algorithm way, float alpha, float beta, NativePostOps& post_ops) {
   using Kind = WinogradEpilogue::Activation;
-  if (way == dnnl::algorithm::eltwise_linear) {  // ends the activation before it
+  if (way == dnnl::algorithm::eltwise_linear) {  // it ends the activation before it
     if (post_ops.epilogue.activation != Kind::kCall || post_ops.epilogue.residual_last)
       return false;
     post_ops.call.factor = alpha;
