@@ -19,12 +19,12 @@ namespace {
 /// In the order in which their rules are tried: first integers, which have a form
 /// of their own, then the arrangement that the others expect.
 std::vector<AxiomGroup> Groups() {
-  return {IntegerAxioms(),       ArrangementAxioms(), LiteralExpressionAxioms(),
-          LiteralAxioms(),       ArithmeticAxioms(),  ClipAxioms(),
-          ExtremeAxioms(),       PoolAxioms(),        RootAxioms(),
-          ExponentialAxioms(),   LogicAxioms(),       ActivationAxioms(),
-          NormalizationAxioms(), PieceAxioms(),       OrderAxioms(),
-          StepAxioms()};
+  return {IntegerAxioms(),     ArrangementAxioms(),   LiteralExpressionAxioms(),
+          LiteralAxioms(),     ArithmeticAxioms(),    ClipAxioms(),
+          ExtremeAxioms(),     PoolAxioms(),          RootAxioms(),
+          ExponentialAxioms(), LogicAxioms(),         CastAxioms(),
+          ActivationAxioms(),  NormalizationAxioms(), PieceAxioms(),
+          OrderAxioms(),       StepAxioms()};
 }
 
 using RuleTable = std::map<std::string_view, std::vector<const AxiomRule*>>;

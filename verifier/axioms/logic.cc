@@ -1,4 +1,4 @@
-// Comparisons, Booleans, Where and Cast. Finite numbers are totally ordered; every comparison of
+// Comparisons, Booleans and Where. Finite numbers are totally ordered; every comparison of
 // NaN is false.
 
 #include <array>
@@ -15,19 +15,14 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<AxiomDescription, 15> kLogicAxioms = {{
+constexpr std::array<AxiomDescription, 13> kLogicAxioms = {{
     {"boolean identities", "not not x = x, x and x = x, x or x = x", "Boolean algebra."},
-    {"cast round trip", "Cast(Cast(x, wide), narrow) = x; Cast(x, own dtype) = x",
-     "The wide dtype contains every number of the narrow one; x, stored, cast or moved, is a "
-     "number of its dtype."},
     {"comparison with an infinity",
      "-inf < x and x < inf are true; x < -inf, inf < x, x = -inf and x = inf are not",
      "x is finite for every input."},
     {"comparison of multiples",
      "c x < 0 is x < 0, 0 < c x is 0 < x, c > 0; -x < 0 is 0 < x; -x < -y is y < x",
      "Multiplication by c > 0 is increasing, by -1 decreasing."},
-    {"index of another dtype", "Gather(x, Cast(i, i64)) = Gather(x, i), i of i32",
-     "The cast keeps every number; an index counts as a number."},
     {"moved negation", "move(not c) = not move(c): reshaped, transposed, expanded or cut",
      "Every element of the result is one of the operand's."},
     {"nested choice",
@@ -317,54 +312,6 @@ std::optional<ValueId> WhereOfMultiples(Terms& t, ValueId v) {
   return Scale(t, t.Op("Where", {t.in(v, 0), t.Mul(yes->x, *ratio), no->x}), *no);
 }
 
-/// Bits of the integers that a dtype holds without gaps, without the sign.
-int IntegerBits(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-      return 1;
-    case DType::kI8:
-      return 7;
-    case DType::kU8:
-    case DType::kBF16:
-      return 8;
-    case DType::kF16:
-      return 11;
-    case DType::kF32:
-      return 24;
-    case DType::kI32:
-      return 31;
-    case DType::kF64:
-      return 53;
-    case DType::kI64:
-      return 63;
-  }
-  return 0;
-}
-
-bool Holds(DType wide, DType narrow) {
-  if (wide == narrow) return true;
-  if (IsFloat(narrow)) {
-    if (!IsFloat(wide)) return false;
-    return wide == DType::kF64 || (wide == DType::kF32 && narrow != DType::kF64);
-  }
-  if (wide == DType::kBool) return false;
-  // Signed numbers need a signed type; -2^n is a number of every float that holds n bits and of
-  // wider integers.
-  const bool negative = narrow != DType::kBool && narrow != DType::kU8;
-  if (negative && wide == DType::kU8) return false;
-  return IntegerBits(narrow) <= IntegerBits(wide);
-}
-
-std::optional<ValueId> CastRoundTrip(Terms& t, ValueId v) {
-  const ValueId inner = t.in(v, 0);
-  if (t.dtype(inner) == t.dtype(v)) return inner;
-  if (!t.Is(inner, "Cast")) return std::nullopt;
-  const ValueId x = t.in(inner, 0);
-  if (t.dtype(x) != t.dtype(v) || !Holds(t.dtype(inner), t.dtype(x)) || !HoldsItsDType(t, x))
-    return std::nullopt;
-  return x;
-}
-
 std::optional<ValueId> MovedNegation(Terms& t, ValueId v) {
   const ValueId moved = t.in(v, 0);
   if (!t.Is(moved, "Not")) return std::nullopt;
@@ -373,26 +320,12 @@ std::optional<ValueId> MovedNegation(Terms& t, ValueId v) {
   return t.Unary("Not", t.Op(std::string(t.node(v).op->name), {condition}, attrs));
 }
 
-/// Gather and its kin take indices of both dtypes.
-std::optional<ValueId> IndexOfAnotherDType(Terms& t, ValueId v) {
-  const ValueId cast = t.in(v, 1);
-  if (!t.Is(cast, "Cast") || t.dtype(cast) != DType::kI64) return std::nullopt;
-  const ValueId x = t.in(v, 0), index = t.in(cast, 0);
-  if (t.dtype(index) != DType::kI32) return std::nullopt;
-  const Attributes attrs = t.node(v).attrs;
-  return t.Op(std::string(t.node(v).op->name), {x, index}, attrs);
-}
-
-constexpr std::array<AxiomRule, 27> kLogicRules = {{
+constexpr std::array<AxiomRule, 23> kLogicRules = {{
     {"boolean identities", "Not", &DoubleNot, Elements::kAny},
     {"moved negation", "Reshape", &MovedNegation, Elements::kAny, Domain::kAll},
     {"moved negation", "Transpose", &MovedNegation, Elements::kAny, Domain::kAll},
     {"moved negation", "Expand", &MovedNegation, Elements::kAny, Domain::kAll},
     {"moved negation", "Slice", &MovedNegation, Elements::kAny, Domain::kAll},
-    {"index of another dtype", "Gather", &IndexOfAnotherDType, Elements::kAny, Domain::kAll},
-    {"index of another dtype", "GatherElements", &IndexOfAnotherDType, Elements::kAny,
-     Domain::kAll},
-    {"index of another dtype", "GatherND", &IndexOfAnotherDType, Elements::kAny, Domain::kAll},
     {"boolean identities", "And", &Idempotent, Elements::kAny},
     {"boolean identities", "Or", &Idempotent, Elements::kAny},
     {"one order relation", "Or", &LessOrEqualByOr, Elements::kAny},
@@ -412,7 +345,6 @@ constexpr std::array<AxiomRule, 27> kLogicRules = {{
     {"where as leaky relu", "Where", &WhereAsLeakyRelu, Elements::kAny},
     {"where at zero", "Where", &WhereAtZero, Elements::kAny},
     {"where of multiples", "Where", &WhereOfMultiples, Elements::kAny},
-    {"cast round trip", "Cast", &CastRoundTrip, Elements::kAny},
 }};
 
 }  // namespace

@@ -44,6 +44,7 @@ struct AxiomGroup {
 AxiomGroup ActivationAxioms();
 AxiomGroup ArithmeticAxioms();
 AxiomGroup ArrangementAxioms();
+AxiomGroup CastAxioms();
 AxiomGroup ClipAxioms();
 AxiomGroup ExponentialAxioms();
 AxiomGroup ExtremeAxioms();
