@@ -2,6 +2,7 @@
 // layout.
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -143,15 +144,18 @@ Place PlaceSource(Lowering& lowering, ValueId value, const ConvProblem& problem,
                                                        : lowering.In(value, layout);
 }
 
-constexpr std::initializer_list<Quality> kAllQualities = {Quality::kGenerated, Quality::kGemm,
-                                                          Quality::kAnything};
-
 std::optional<Choice> ChooseOneDnn(Lowering& lowering, const Group& group,
-                                   const ConvProblem& problem,
-                                   std::initializer_list<Quality> qualities) {
-  for (const Quality quality : qualities) {
-    std::optional<Choice> choice = ChooseWithPostOps(
-        lowering, group, problem, algorithm::convolution_direct, AcceptQuality(quality));
+                                   const ConvProblem& problem, Quality quality) {
+  return ChooseWithPostOps(lowering, group, problem, algorithm::convolution_direct,
+                           AcceptQuality(quality));
+}
+
+constexpr std::array kQualities = {Quality::kGenerated, Quality::kGemm, Quality::kAnything};
+
+std::optional<Choice> ChooseDefault(Lowering& lowering, const Group& group,
+                                    const ConvProblem& problem) {
+  for (const Quality quality : kQualities) {
+    std::optional<Choice> choice = ChooseOneDnn(lowering, group, problem, quality);
     if (choice.has_value()) return choice;
   }
   return std::nullopt;
@@ -192,7 +196,7 @@ std::optional<Choice> ChooseNamed(Lowering& lowering, const Group& group, ConvPr
 
 /// Lowers to a native product or direct convolution where there is one. oneDNN's gemm over copied
 /// windows is several times slower. So are its transposed convolutions without overlap.
-absl::StatusOr<bool> LowerOwn(Lowering& lowering, const Group& group) {
+absl::StatusOr<bool> LowerNative(Lowering& lowering, const Group& group) {
   for (const std::string& name : DirectAlgorithms(lowering.graph(), group.nodes[0])) {
     MENDEL_ASSIGN_OR_RETURN(const bool done, LowerDirect(lowering, group, name));
     if (done) return true;
@@ -239,14 +243,16 @@ absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
       }
       // The algorithm is known, but declined with this bias or number of threads. The step's kernel
       // name shows the one that runs instead.
-      choice = ChooseOneDnn(lowering, group, problem, kAllQualities);
+      choice = ChooseDefault(lowering, group, problem);
     }
   } else {
-    if (!problem.transposed) choice = ChooseOneDnn(lowering, group, problem, {Quality::kGenerated});
-    if (!choice.has_value()) {
-      MENDEL_ASSIGN_OR_RETURN(const bool own, LowerOwn(lowering, group));
-      if (own) return true;
-      choice = ChooseOneDnn(lowering, group, problem, kAllQualities);
+    const Quality slower = problem.transposed ? Quality::kGenerated : Quality::kGemm;
+    for (size_t k = 0; k < kQualities.size() && !choice.has_value(); ++k) {
+      if (kQualities[k] == slower) {
+        MENDEL_ASSIGN_OR_RETURN(const bool native, LowerNative(lowering, group));
+        if (native) return true;
+      }
+      choice = ChooseOneDnn(lowering, group, problem, kQualities[k]);
     }
   }
   if (!choice.has_value()) return false;
