@@ -41,7 +41,7 @@ class EpilogueBuilder {
   }
 
   bool Add(const PostOp& post_op) {
-    // What no longer fits the weights or the bias is one number for all channels, or does not fit.
+    // A factor or summand outside the weights and the bias has to be one number for all channels.
     const bool number =
         post_op.operand.node >= 0 && NumElements(graph_->type(post_op.operand)) == 1;
     switch (post_op.kind) {
