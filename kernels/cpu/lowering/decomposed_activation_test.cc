@@ -13,9 +13,7 @@ namespace {
 
 /// A product of an input "x" and stored weights.
 ValueId Product(GraphBuilder& builder) {
-  std::vector<double> weights(512);
-  for (size_t k = 0; k < weights.size(); ++k) weights[k] = static_cast<double>(k % 13) / 13 - 0.5;
-  const ValueId w = builder.Constant(Tensor::FromDoubles({DType::kF32, {16, 32}}, weights), "w");
+  const ValueId w = builder.Constant(MixedWeights({16, 32}), "w");
   return *builder.Add("MatMul", {builder.Input("x", {DType::kF32, {5, 16}}), w});
 }
 

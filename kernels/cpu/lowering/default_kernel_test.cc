@@ -9,12 +9,6 @@
 namespace mendel::cpu {
 namespace {
 
-Tensor Weights(const Shape& shape) {
-  std::vector<double> values(static_cast<size_t>(NumElements({DType::kF32, shape})));
-  for (size_t k = 0; k < values.size(); ++k) values[k] = static_cast<double>(k % 13) / 13 - 0.5;
-  return Tensor::FromDoubles({DType::kF32, shape}, values);
-}
-
 /// True when some kernel of the default choice copies its operands in every call.
 bool UsesGemm(GraphBuilder& builder) {
   const Graph graph = *builder.Build();
@@ -29,7 +23,7 @@ TEST(DefaultKernel, IsNoGemmForAWideWindow) {
   if (NativeIsaHere() == NativeIsa::kNone) GTEST_SKIP() << "no native kernels here";
   GraphBuilder builder;
   const ValueId x = builder.Input("x", {DType::kF32, {1, 16, 20, 60}});
-  const ValueId w = builder.Constant(Weights({16, 16, 3, 39}), "w");
+  const ValueId w = builder.Constant(MixedWeights({16, 16, 3, 39}), "w");
   builder.Output("y", *builder.Add("Conv", {x, w},
                                    {{"strides", Shape{1, 1}},
                                     {"dilations", Shape{1, 1}},
@@ -38,12 +32,12 @@ TEST(DefaultKernel, IsNoGemmForAWideWindow) {
   EXPECT_FALSE(UsesGemm(builder));
 }
 
-TEST(DefaultKernel, IsNoGemmForAFewRows) {
+TEST(DefaultKernel, IsNoGemmForFewRows) {
   if (NativeIsaHere() == NativeIsa::kNone) GTEST_SKIP() << "no native kernels here";
   for (const int64_t rows : {2, 20, 64}) {
     GraphBuilder builder;
     const ValueId x = builder.Input("x", {DType::kF32, {rows, 96}});
-    const ValueId w = builder.Constant(Weights({96, 130}), "w");
+    const ValueId w = builder.Constant(MixedWeights({96, 130}), "w");
     builder.Output("y", *builder.Add("MatMul", {x, w}));
     EXPECT_FALSE(UsesGemm(builder)) << rows << " rows";
   }

@@ -28,11 +28,7 @@ class Epilogues : public testing::Test {
     for (int64_t c = 0; c < kChannels; ++c) values.push_back(static_cast<double>(c) - 3);
     return builder_.Constant(Tensor::FromDoubles({DType::kF32, shape}, values), "channels");
   }
-  ValueId Weights(const Shape& shape) {
-    std::vector<double> values(static_cast<size_t>(NumElements({DType::kF32, shape})));
-    for (size_t k = 0; k < values.size(); ++k) values[k] = static_cast<double>(k % 11) / 11 - 0.4;
-    return builder_.Constant(Tensor::FromDoubles({DType::kF32, shape}, values), "w");
-  }
+  ValueId Weights(const Shape& shape) { return builder_.Constant(MixedWeights(shape), "w"); }
   void ExpectRight(ValueId y) {
     builder_.Output("y", y);
     const Graph graph = *builder_.Build();

@@ -32,6 +32,13 @@ std::vector<std::string> ExpectMatches(const Graph& graph, const std::vector<Hos
                                        const CompileOptions& options, double tolerance = 1e-5,
                                        double scale = 0);
 
+/// f32 numbers of both signs, below 1.
+inline Tensor MixedWeights(const Shape& shape) {
+  std::vector<double> values(static_cast<size_t>(NumElements({DType::kF32, shape})));
+  for (size_t k = 0; k < values.size(); ++k) values[k] = static_cast<double>(k % 13) / 13 - 0.5;
+  return Tensor::FromDoubles({DType::kF32, shape}, values);
+}
+
 /// Counts the steps' kernels whose name begins with `name`.
 inline int64_t CountOf(const std::vector<std::string>& kernels, std::string_view name) {
   return std::count_if(kernels.begin(), kernels.end(),
