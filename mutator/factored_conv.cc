@@ -1,12 +1,14 @@
 #include "mutator/factored_conv.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "graph/emitter.h"
 #include "mutator/conv_chain.h"
 #include "mutator/parallel.h"
+#include "mutator/row_basis.h"
 
 namespace mendel {
 namespace {
@@ -45,24 +47,35 @@ int64_t FirstOutput(const ConvFactoring& f, int64_t b) {
   return b / InputBlocks(f) * f.block_outputs;
 }
 
-StoredMatrix BlockOf(const std::vector<double>& weights, const ConvFactoring& f,
-                     const Places& places, int64_t b) {
-  const int64_t rows = places.Rows(f), columns = places.Columns(f);
-  const int64_t taps_around = static_cast<int64_t>(places.around.size()),
-                taps_along = static_cast<int64_t>(places.along.size());
-  StoredMatrix block{static_cast<size_t>(rows), static_cast<size_t>(columns), {}};
-  for (int64_t i = 0; i < rows; ++i) {
-    const int64_t c = b % InputBlocks(f) * f.block_inputs + i / taps_around;
-    for (int64_t j = 0; j < columns; ++j) {
-      const int64_t o = FirstOutput(f, b) + j / taps_along;
-      const int64_t tap = places.around[static_cast<size_t>(i % taps_around)] +
-                          places.along[static_cast<size_t>(j % taps_along)];
-      block.values.push_back(
-          weights[static_cast<size_t>((o * f.inputs + c) * places.volume + tap)]);
-    }
+/// Elements of the blocks, by row and column.
+class Blocks {
+ public:
+  Blocks(const Tensor& weights, const ConvFactoring& f)
+      : values_(weights.As<float>()), f_(f), places_(weights.shape(), f.along) {}
+
+  size_t rows() const { return static_cast<size_t>(places_.Rows(f_)); }
+  size_t columns() const { return static_cast<size_t>(places_.Columns(f_)); }
+  double At(int64_t b, size_t row, size_t column) const {
+    const size_t around = places_.around.size(), along = places_.along.size();
+    const int64_t c = b % InputBlocks(f_) * f_.block_inputs + static_cast<int64_t>(row / around);
+    const int64_t o = FirstOutput(f_, b) + static_cast<int64_t>(column / along);
+    const int64_t tap = places_.around[row % around] + places_.along[column % along];
+    return values_[static_cast<size_t>((o * f_.inputs + c) * places_.volume + tap)];
   }
-  return block;
-}
+  StoredMatrix Matrix(int64_t b) const {
+    StoredMatrix block{rows(), columns(), {}};
+    block.values.reserve(rows() * columns());
+    for (size_t i = 0; i < rows(); ++i) {
+      for (size_t j = 0; j < columns(); ++j) block.values.push_back(At(b, i, j));
+    }
+    return block;
+  }
+
+ private:
+  std::span<const float> values_;
+  const ConvFactoring& f_;
+  Places places_;
+};
 
 /// `weights` with one tap in the dimensions for which `gone` holds.
 Shape WindowWithout(Shape weights, const std::vector<bool>& is_along, bool gone) {
@@ -161,14 +174,15 @@ ConvFactoring FactoringOf(const Graph& graph, int32_t conv, FactorBlocks blocks,
 std::optional<std::vector<MatrixFactors>> FactorKernel(const Tensor& weights,
                                                        const ConvFactoring& factoring,
                                                        double worthwhile) {
-  const std::vector<double> values = weights.ToDoubles();
-  const Places places(weights.shape(), factoring.along);
-  const double max_rank =
+  const Blocks blocks(weights, factoring);
+  const double highest =
       std::min(kHighestRank, worthwhile * factoring.before / factoring.after_one);
-  std::vector<StoredMatrix> blocks;
-  for (int64_t b = 0; b < factoring.count; ++b)
-    blocks.push_back(BlockOf(values, factoring, places, b));
-  return FactorAllExactly(blocks, static_cast<size_t>(max_rank));
+  const size_t max_rank = static_cast<size_t>(highest);
+  const auto first = [&](size_t i, size_t j) { return blocks.At(0, i, j); };
+  if (HasHigherRank(blocks.rows(), blocks.columns(), first, max_rank)) return std::nullopt;
+  std::vector<StoredMatrix> matrices;
+  for (int64_t b = 0; b < factoring.count; ++b) matrices.push_back(blocks.Matrix(b));
+  return FactorAllExactly(matrices, max_rank);
 }
 
 absl::StatusOr<Graph> EmitFactored(const Graph& subprogram, const ConvFactoring& f,

@@ -118,6 +118,40 @@ TEST(FactorExactly, SeveralThroughTheHighestRank) {
   EXPECT_FALSE(FactorAllExactly({zero, zero}, 4).has_value());
 }
 
+/// Products of whole numbers, whose rows and columns have scales of their own, have the rank of
+/// their factors at most.
+TEST(RowBasis, AHigherRankIsNeverSeenWhereThereIsNone) {
+  Rng rng(testing::UnitTest::GetInstance()->random_seed());
+  for (int repeat = 0; repeat < 2000; ++repeat) {
+    const size_t rank = static_cast<size_t>(rng.Between(1, 12)), rows = rank + rng.Below(40),
+                 columns = rank + rng.Below(40);
+    std::vector<int64_t> left(rows * rank), right(rank * columns);
+    for (int64_t& value : left) value = rng.Between(-9, 9);
+    for (int64_t& value : right) value = rng.Between(-9, 9);
+    std::vector<double> of_row(rows), of_column(columns);
+    for (double& scale : of_row) scale = std::exp2(static_cast<double>(rng.Between(-20, 20)));
+    for (double& scale : of_column) scale = std::exp2(static_cast<double>(rng.Between(-8, 8)));
+    const auto element = [&](size_t i, size_t j) {
+      int64_t sum = 0;
+      for (size_t k = 0; k < rank; ++k) sum += left[i * rank + k] * right[k * columns + j];
+      return static_cast<double>(sum) * of_row[i] * of_column[j];
+    };
+    EXPECT_FALSE(HasHigherRank(rows, columns, element, rank)) << "repeat " << repeat;
+  }
+}
+
+TEST(RowBasis, AHigherRankIsSeen) {
+  Rng rng(testing::UnitTest::GetInstance()->random_seed());
+  for (int repeat = 0; repeat < 200; ++repeat) {
+    const size_t rows = 2 + rng.Below(60), columns = 2 + rng.Below(60);
+    std::vector<double> values(rows * columns);
+    for (double& value : values) value = static_cast<double>(rng.Between(-1 << 20, 1 << 20));
+    const auto element = [&](size_t i, size_t j) { return values[i * columns + j]; };
+    EXPECT_TRUE(HasHigherRank(rows, columns, element, std::min(rows, columns) - 1));
+    EXPECT_FALSE(HasHigherRank(rows, columns, element, std::min(rows, columns)));
+  }
+}
+
 TEST(RowBasis, NumbersOfResidues) {
   const PrimeField& field = RowBasisField();
   EXPECT_TRUE(IsPrime(field.prime()));

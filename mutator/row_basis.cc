@@ -10,6 +10,7 @@ namespace {
 constexpr uint64_t kPrime = (uint64_t{1} << 60) - 93;
 constexpr int64_t kLargestEntry = int64_t{1} << 24, kFraction = int64_t{1} << 28;
 constexpr size_t kSpareColumns = 8;
+constexpr double kNearRounding = 1e-9;  // of the largest number of an elimination
 
 int64_t Centered(uint64_t residue) {
   return residue > kPrime / 2 ? -static_cast<int64_t>(kPrime - residue)
@@ -70,20 +71,6 @@ std::vector<size_t> Spread(size_t all, size_t count) {
   return numbers;
 }
 
-bool PartHasHigherRank(const StoredMatrix& matrix, size_t max_rank) {
-  const std::vector<size_t> rows = Spread(matrix.rows, max_rank + 1),
-                            columns = Spread(matrix.columns, max_rank + kSpareColumns);
-  Echelon echelon(max_rank);
-  for (const size_t i : rows) {
-    std::vector<uint64_t> row, coefficients;
-    for (const size_t j : columns)
-      row.push_back(RowBasisField().FromDouble(matrix.values[i * matrix.columns + j]));
-    bool fresh = false;
-    if (!echelon.Add(std::move(row), coefficients, fresh)) return true;
-  }
-  return false;
-}
-
 /// Row numbers, those with small elements first: what is a multiple of something comes behind it.
 std::vector<size_t> BySize(const StoredMatrix& matrix) {
   std::vector<double> largest(matrix.rows, 0);
@@ -105,8 +92,39 @@ const PrimeField& RowBasisField() {
   return field;
 }
 
+bool HasHigherRank(size_t rows, size_t columns,
+                   absl::FunctionRef<double(size_t row, size_t column)> element, size_t max_rank) {
+  if (std::min(rows, columns) <= max_rank) return false;
+  const std::vector<size_t> across = Spread(columns, max_rank + kSpareColumns);
+  std::vector<std::vector<double>> echelon;  // each row divided by its pivot
+  std::vector<size_t> pivots;
+  for (const size_t i : Spread(rows, max_rank + 1)) {
+    std::vector<double> row;
+    double largest = 0;
+    for (const size_t j : across) {
+      row.push_back(element(i, j));
+      largest = std::max(largest, std::abs(row.back()));
+    }
+    for (size_t k = 0; k < echelon.size(); ++k) {
+      const double factor = row[pivots[k]];
+      largest = std::max(largest, std::abs(factor));
+      for (size_t j = 0; j < row.size(); ++j) row[j] -= factor * echelon[k][j];
+    }
+    const auto pivot = std::max_element(
+        row.begin(), row.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
+    const double divisor = *pivot;
+    if (!(std::abs(divisor) > kNearRounding * largest)) return false;  // NaN, too
+    pivots.push_back(static_cast<size_t>(pivot - row.begin()));
+    for (double& value : row) value /= divisor;
+    echelon.push_back(std::move(row));
+  }
+  return true;
+}
+
 std::optional<RowBasis> FindRowBasis(const StoredMatrix& matrix, size_t max_rank) {
-  if (max_rank == 0 || PartHasHigherRank(matrix, max_rank)) return std::nullopt;
+  const auto element = [&](size_t i, size_t j) { return matrix.values[i * matrix.columns + j]; };
+  if (max_rank == 0 || HasHigherRank(matrix.rows, matrix.columns, element, max_rank))
+    return std::nullopt;
   RowBasis basis;
   basis.coefficients.resize(matrix.rows);
   Echelon echelon(max_rank);

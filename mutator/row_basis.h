@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/prime_field.h"
 #include "mutator/low_rank.h"
 
@@ -23,7 +24,13 @@ struct RowBasis {
   std::vector<std::vector<uint64_t>> coefficients;
 };
 
-/// Nullopt when the rank is 0 or above `max_rank`; that is usually seen in a part of the matrix.
+/// True when the matrix surely has a higher rank than `max_rank`, as most trained weights have: an
+/// evenly spread part of it is eliminated in doubles, and no pivot is near rounding. False says
+/// nothing. `element` is called at most once for each element of the part.
+bool HasHigherRank(size_t rows, size_t columns,
+                   absl::FunctionRef<double(size_t row, size_t column)> element, size_t max_rank);
+
+/// Nullopt when the rank is 0 or above `max_rank`.
 std::optional<RowBasis> FindRowBasis(const StoredMatrix& matrix, size_t max_rank);
 
 /// The number m / 2^s, |m| <= 2^24 and s <= 24, that `residue` stands for; nullopt when there is

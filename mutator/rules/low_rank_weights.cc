@@ -12,12 +12,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "graph/emitter.h"
 #include "mutator/factored_conv.h"
 #include "mutator/low_rank.h"
 #include "mutator/parallel.h"
+#include "mutator/row_basis.h"
 #include "mutator/rule.h"
 #include "mutator/sample.h"
 
@@ -34,7 +36,7 @@ constexpr int64_t kLeft = 0, kRight = 1, kOutputs = 0, kInputs = 1;
 /// arithmetic.
 struct Site {
   StoredMatrix matrix;
-  double max_rank = 0;
+  size_t max_rank = 0;
 };
 
 std::optional<Site> MatMulSite(const Graph& graph, const Node& node, int64_t side) {
@@ -43,11 +45,15 @@ std::optional<Site> MatMulSite(const Graph& graph, const Node& node, int64_t sid
   if (w == nullptr || w->shape().size() != 2 ||
       IsWeight(graph, node.inputs[static_cast<size_t>(1 - side)]))
     return std::nullopt;
-  const double rows = static_cast<double>(w->shape()[0]),
-               columns = static_cast<double>(w->shape()[1]);
-  return Site{
-      {static_cast<size_t>(w->shape()[0]), static_cast<size_t>(w->shape()[1]), w->ToDoubles()},
-      kWorthwhile * rows * columns / (rows + columns)};
+  const size_t rows = static_cast<size_t>(w->shape()[0]),
+               columns = static_cast<size_t>(w->shape()[1]);
+  const double worthwhile = kWorthwhile * static_cast<double>(w->size()) /
+                            static_cast<double>(std::max<size_t>(1, rows + columns));
+  const size_t max_rank = static_cast<size_t>(std::min(kMaxRank, worthwhile));
+  const std::span<const float> values = w->As<float>();
+  const auto element = [&](size_t i, size_t j) { return values[i * columns + j]; };
+  if (HasHigherRank(rows, columns, element, max_rank)) return std::nullopt;
+  return Site{{rows, columns, w->ToDoubles()}, max_rank};
 }
 
 std::optional<MatrixFactors> MatMulFactors(const Graph& graph, int32_t id, int64_t side) {
@@ -55,7 +61,7 @@ std::optional<MatrixFactors> MatMulFactors(const Graph& graph, int32_t id, int64
   const std::optional<Site> site =
       node.op->name == "MatMul" ? MatMulSite(graph, node, side) : std::nullopt;
   if (!site.has_value() || site->matrix.values.empty()) return std::nullopt;
-  return FactorExactly(site->matrix, static_cast<size_t>(std::min(kMaxRank, site->max_rank)));
+  return FactorExactly(site->matrix, site->max_rank);
 }
 
 /// The factors of a convolution's groups: with the window in the first one (kOutputs) or in the
