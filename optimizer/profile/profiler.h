@@ -98,6 +98,8 @@ class Profiler {
   /// Chooses by the cost function, which must be set. Nothing is stored, and later programs do not
   /// follow the choice.
   absl::StatusOr<Algorithms> PredictedAlgorithms(const Graph& graph) const;
+  /// The algorithm that the backend ranks first for each node that has one, without measuring.
+  Algorithms FirstRanked(const Graph& graph) const;
   /// `name` for every node that can run with it: one sound guess for a small program, without
   /// measuring.
   Algorithms Everywhere(const Graph& graph, const std::string& name) const;

@@ -355,6 +355,12 @@ void Profiler::NoteSignatures(const Graph& graph, const Offers& offers, const Al
   }
 }
 
+Algorithms Profiler::FirstRanked(const Graph& graph) const {
+  Algorithms algorithms;
+  for (const auto& [node, names] : AllOffers(graph)) algorithms[node] = names.front();
+  return algorithms;
+}
+
 Algorithms Profiler::Everywhere(const Graph& graph, const std::string& name) const {
   Algorithms algorithms;
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {

@@ -6,8 +6,8 @@
 // changes of the program.
 //
 // Algorithms of the operators are chosen first, because mutants must be faster than the program as
-// it can be without them. Before even that come the mutants that save a good part of the program's
-// work: no choice of algorithms makes up for them, and choosing takes longer in the larger program.
+// it can be without them. Before even that come the mutants that save a good part of their work: no
+// choice of algorithms makes up for them, and choosing takes longer in the larger program.
 
 #include <algorithm>
 #include <cmath>
@@ -32,7 +32,7 @@ namespace {
 
 // A subprogram alone may be this much slower: views may cancel in the whole.
 constexpr double kTryBelow = 1.03;
-constexpr double kObviouslyBelow = 0.8;  // obvious candidates are at most so slow alone
+constexpr double kObviouslyBelow = 0.95;  // obvious candidates are at most so slow alone
 // A candidate that saves so much of the program's measured seconds is tried in it at once: what is
 // measured after it might use up the time.
 constexpr double kLargeGain = 0.1;
@@ -51,7 +51,7 @@ class BeamSearcher {
         trials_(session, log_) {}
 
   absl::Status Run() {
-    const std::string key = session_.Key("search 8");
+    const std::string key = session_.Key("search 9");
     if (const auto stored = session_.cache().Get("search", key)) {
       MENDEL_ASSIGN_OR_RETURN(const bool replayed, Replay(*stored));
       if (replayed) {
@@ -114,7 +114,8 @@ class BeamSearcher {
     return best_saved_share_ < kLeastSaving ? kAlgorithmShare : kLessAlgorithmShare;
   }
 
-  /// Takes exact mutants that save a good part of the program's work, the largest part first.
+  /// Takes exact mutants that save a good part of their work, the largest part of the program's
+  /// first. Those that save little of it are compared together.
   absl::Status TakeObvious() {
     if (session_.IsPredicted()) return absl::OkStatus();
     const Deadline deadline = session_.In(kObviousBudget * session_.SecondsLeft());
@@ -124,16 +125,29 @@ class BeamSearcher {
                               CollectCandidates(session_, tried_, left_out));
       best_saved_share_ = BestSavedShare(classes);
       classes = ObviousOf(std::move(classes));
+      std::vector<CandidateClass> small;
+      std::set<std::string> taken;  // nodes of `small`
       bool improved = false;
       for (CandidateClass& candidate : classes) {
+        if (std::any_of(candidate.where.begin(), candidate.where.end(),
+                        [&](const std::string& node) { return taken.count(node) > 0; }))
+          continue;
         const double trial = session_.AloneSeconds(candidate.SecondsOfOne());
         if (deadline.SecondsLeft() < trial || session_.Stopped()) break;
         session_.Report(std::string(candidate.rule->name));
         MENDEL_ASSIGN_OR_RETURN(const bool keep, VerifyAndMeasure(candidate));
         tried_.erase(candidate.key);  // what is refused now may gain later
         if (!keep || candidate.alone.ratio > kObviouslyBelow) continue;
+        if (candidate.GainShare() < kLargeGain) {
+          taken.insert(candidate.where.begin(), candidate.where.end());
+          small.push_back(std::move(candidate));
+          continue;
+        }
         MENDEL_ASSIGN_OR_RETURN(improved, trials_.TryEverywhere(candidate));
         if (improved) break;  // others may be inside it
+      }
+      if (!improved) {
+        MENDEL_ASSIGN_OR_RETURN(improved, trials_.TryTogether(small));
       }
       if (!improved) break;
     }

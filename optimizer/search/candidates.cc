@@ -23,9 +23,11 @@ constexpr double kExactVerifySeconds = 0.03, kPartialVerifySeconds = 0.4;
 constexpr double kCorrectedShare = 0.15;
 
 /// Exact candidates that save at least this share of the program's work come first, up to this
-/// number a round.
+/// number a round. So do all that save this share of their own, and a little of the program's.
 constexpr double kObvious = 0.2;
 constexpr size_t kObviousTries = 3;
+constexpr double kClear = 0.1;
+constexpr double kLeastOfClear = 0.002;
 
 /// Seconds that the candidate may save in all its places, per second of trying it.
 double ExpectedGain(const OperatorProfiles& profiles, const CandidateClass& candidate) {
@@ -93,7 +95,8 @@ absl::StatusOr<std::vector<CandidateClass>> CollectCandidates(SearchSession& ses
     candidate.expected_gain = ExpectedGain(profiles, candidate);
     const double left = WorkOf(candidate.first->mutant) / WorkOf(candidate.first->original);
     candidate.seconds_share = total > 0 ? candidate.seconds / total : 0;
-    candidate.saved_share = candidate.seconds_share * (1 - left);
+    candidate.own_saving = 1 - left;
+    candidate.saved_share = candidate.seconds_share * candidate.own_saving;
     sorted.push_back(std::move(candidate));
   }
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
@@ -111,15 +114,16 @@ double BestSavedShare(const std::vector<CandidateClass>& classes) {
 }
 
 std::vector<CandidateClass> ObviousOf(std::vector<CandidateClass> classes) {
-  std::erase_if(classes, [](const CandidateClass& candidate) {
-    const bool saves =
-        candidate.rule->claim != Claim::kPartial && candidate.saved_share >= kObvious;
-    return !saves && !candidate.first_of_all;
-  });
   std::stable_sort(classes.begin(), classes.end(), [](const auto& a, const auto& b) {
     return std::pair(a.first_of_all, a.saved_share) > std::pair(b.first_of_all, b.saved_share);
   });
-  if (classes.size() > kObviousTries) classes.resize(kObviousTries);
+  size_t large = 0;
+  std::erase_if(classes, [&](const CandidateClass& candidate) {
+    const bool exact = candidate.rule->claim != Claim::kPartial;
+    if (candidate.first_of_all || (exact && candidate.saved_share >= kObvious))
+      return ++large > kObviousTries;
+    return !exact || candidate.own_saving < kClear || candidate.saved_share < kLeastOfClear;
+  });
   return classes;
 }
 

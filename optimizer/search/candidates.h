@@ -24,7 +24,8 @@ struct CandidateClass {
   double seconds = 0;              ///< in the chain, of all occurrences
   int64_t occurrences = 0;
   double expected_gain = 0;  ///< seconds gained, as predicted, a second of trying
-  double saved_share = 0;    ///< of the program's seconds, by operations and bytes alone
+  double own_saving = 0;     ///< share of its own work, by operations and bytes alone
+  double saved_share = 0;    ///< the same of the program's seconds
   double seconds_share = 0;  ///< `seconds` of the program's
   bool first_of_all = false;
   std::optional<Mutant> first;
@@ -48,8 +49,8 @@ absl::StatusOr<std::vector<CandidateClass>> CollectCandidates(SearchSession& ses
 /// The largest part of the program's work that one exact candidate saves.
 double BestSavedShare(const std::vector<CandidateClass>& classes);
 
-/// The few exact candidates that save a fifth of the program's work or more, the largest part
-/// first; before them those that are to be tried first of all.
+/// The few exact candidates that save a fifth of the program's work or more, and all that save a
+/// tenth of their own, the largest part first; before them those that are to be tried first of all.
 std::vector<CandidateClass> ObviousOf(std::vector<CandidateClass> classes);
 
 }  // namespace mendel

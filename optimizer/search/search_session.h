@@ -140,6 +140,9 @@ class SearchSession {
     std::vector<plan::AppliedMutant> applied;
     double median;  ///< its ratio
   };
+  /// Algorithms that are likely to be faster than the standard ones: those that most of the program
+  /// has chosen, or those that the backend ranks first as long as nothing is chosen.
+  Algorithms LikelyAlgorithms(const Graph& graph) const;
   void NoteExpectedBest(const Variant& variant, const std::vector<plan::AppliedMutant>& applied,
                         const PairedRatio& ratio);
   /// True when the difference is no noise and large enough.

@@ -94,6 +94,12 @@ absl::Status SearchSession::PredictAlgorithms(std::vector<Variant>& variants) co
   return absl::OkStatus();
 }
 
+Algorithms SearchSession::LikelyAlgorithms(const Graph& graph) const {
+  if (IsPredicted()) return {};
+  if (!begun_) return profiler_.FirstRanked(graph);
+  return preferred_.empty() ? Algorithms{} : profiler_.Everywhere(graph, preferred_);
+}
+
 double SearchSession::AloneSeconds(double seconds) const {
   const double expected = std::max(kSubprogramSeconds, AloneRuns(seconds));
   return alone_spent_ > alone_expected_ ? expected * alone_spent_ / alone_expected_ : expected;
@@ -104,11 +110,10 @@ absl::StatusOr<AloneTimes> SearchSession::MeasureAlone(const Graph& original, co
   const Stopwatch clock;
   std::vector<Variant> variants = {{original, {}, "the original"}, {mutant, {}, name}};
   MENDEL_RETURN_IF_ERROR(PredictAlgorithms(variants));
-  if (!preferred_.empty() && !IsPredicted()) {
-    variants.push_back({original, profiler_.Everywhere(original, preferred_),
-                        Cat("the original by ", preferred_)});
-    variants.push_back(
-        {mutant, profiler_.Everywhere(mutant, preferred_), Cat(name, " by ", preferred_)});
+  Algorithms faster[2] = {LikelyAlgorithms(original), LikelyAlgorithms(mutant)};
+  if (!faster[0].empty() || !faster[1].empty()) {
+    variants.push_back({original, std::move(faster[0]), "the original by likely algorithms"});
+    variants.push_back({mutant, std::move(faster[1]), Cat(name, " by likely algorithms")});
   }
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times,
                           profiler_.Compare(variants, kSubprogramSeconds));

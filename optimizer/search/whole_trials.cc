@@ -37,14 +37,7 @@ Outcome OutcomeOf(const SearchSession::WholeResult& trial) {
 }  // namespace
 
 absl::StatusOr<bool> WholeTrials::TryInTurn(std::vector<CandidateClass> candidates) {
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const auto& a, const auto& b) { return a.Gain() > b.Gain(); });
-  bool improved = false;
-  // One comparison decides about all that are clearly faster alone where time is short.
-  const double each = session_.whole_seconds() * static_cast<double>(candidates.size());
-  if (!session_.Affords(each) && session_.Affords(session_.whole_seconds())) {
-    MENDEL_ASSIGN_OR_RETURN(improved, TryTogether(candidates));
-  }
+  MENDEL_ASSIGN_OR_RETURN(bool improved, TryTogether(candidates));
   for (CandidateClass& candidate : candidates) {
     if (!session_.Affords(session_.whole_seconds())) session_.Stop(StopReason::kBudget);
     if (session_.Stopped()) break;
@@ -123,6 +116,9 @@ AcceptedCandidate WholeTrials::EntryOf(const CandidateClass& candidate) const {
 }
 
 absl::StatusOr<bool> WholeTrials::TryTogether(std::vector<CandidateClass>& candidates) {
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const auto& a, const auto& b) { return a.Gain() > b.Gain(); });
+  if (!replaying_ && !session_.Affords(session_.whole_seconds())) return false;
   CandidateProgram program{session_.result().best.graph, session_.result().mutants, in_best_};
   std::vector<AcceptedCandidate> entries;
   for (const CandidateClass& candidate : candidates) {

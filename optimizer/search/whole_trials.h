@@ -20,6 +20,10 @@ class WholeTrials {
   /// Tries candidates in the whole program, the greatest gain first; true when the best has
   /// changed.
   absl::StatusOr<bool> TryInTurn(std::vector<CandidateClass> candidates);
+  /// Applies all candidates that are clearly faster alone and do not get into each other's way, and
+  /// keeps them if the whole program gets faster. Kept ones leave `candidates`, which
+  /// are sorted: the greatest gain comes first.
+  absl::StatusOr<bool> TryTogether(std::vector<CandidateClass>& candidates);
   /// Applies the candidate wherever it occurs in the current best, or in the baseline where other
   /// mutants have taken its places, and keeps the result when it is faster. A candidate that is
   /// narrowly refused is moved from, to be measured again.
@@ -38,9 +42,6 @@ class WholeTrials {
 
  private:
   AcceptedCandidate EntryOf(const CandidateClass& candidate) const;
-  /// Applies all candidates that are clearly faster alone and do not get into each other's way, and
-  /// keeps them if the whole program gets faster. Kept ones leave `candidates`.
-  absl::StatusOr<bool> TryTogether(std::vector<CandidateClass>& candidates);
   absl::StatusOr<bool> TakeAgain(const std::vector<AcceptedCandidate>& accepted,
                                  double algorithm_share);
 
