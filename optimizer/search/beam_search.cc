@@ -36,6 +36,9 @@ constexpr double kObviouslyBelow = 0.95;  // obvious candidates are at most so s
 // A candidate that saves so much of the program's measured seconds is tried in it at once: what is
 // measured after it might use up the time.
 constexpr double kLargeGain = 0.1;
+// Before algorithms are chosen, only a candidate that saves so much is tried alone in the program:
+// others may be inside it. All others share one comparison.
+constexpr double kObviousGain = 0.2;
 constexpr int kObviousRounds = 3;
 constexpr double kObviousBudget = 0.35;  // of the search's
 constexpr double kLeastSaving = 0.05;    // of the work: such mutants deserve more of the time
@@ -138,7 +141,7 @@ class BeamSearcher {
         MENDEL_ASSIGN_OR_RETURN(const bool keep, VerifyAndMeasure(candidate));
         tried_.erase(candidate.key);  // what is refused now may gain later
         if (!keep || candidate.alone.ratio > kObviouslyBelow) continue;
-        if (candidate.GainShare() < kLargeGain) {
+        if (candidate.GainShare() < kObviousGain) {
           taken.insert(candidate.where.begin(), candidate.where.end());
           small.push_back(std::move(candidate));
           continue;
