@@ -115,6 +115,9 @@ void ReportCandidates(const plan::PlanInfo& info, Context& context) {
     if (candidate.mutant_ns() > 0) {
       line += Cat("  ", Decimals(candidate.original_ns() / 1e6, 3), " -> ",
                   Decimals(candidate.mutant_ns() / 1e6, 3), " ms alone");
+    } else if (candidate.predicted_mutant_ns() > 0) {
+      line += Cat("  predicted ", Decimals(candidate.predicted_original_ns() / 1e6, 3), " -> ",
+                  Decimals(candidate.predicted_mutant_ns() / 1e6, 3), " ms alone");
     }
     if (candidate.wrong_share() > 0) {
       line += Cat(", ", Decimals(100 * candidate.wrong_share(), 1), " % wrong, corrected by ",
@@ -124,16 +127,20 @@ void ReportCandidates(const plan::PlanInfo& info, Context& context) {
     context.Line(line);
     if (!candidate.reason().empty()) context.Line(Cat("  ", candidate.reason()));
     if (!where.empty()) context.Line(Cat("  at ", where));
-    context.facts()["candidates"].push_back({{"rule", candidate.rule()},
-                                             {"claim", candidate.claim()},
-                                             {"where", where},
-                                             {"occurrences", candidate.occurrences()},
-                                             {"outcome", candidate.outcome()},
-                                             {"reason", candidate.reason()},
-                                             {"correction", candidate.correction()},
-                                             {"wrong_share", candidate.wrong_share()},
-                                             {"original_ms", candidate.original_ns() / 1e6},
-                                             {"mutant_ms", candidate.mutant_ns() / 1e6}});
+    context.facts()["candidates"].push_back(
+        {{"rule", candidate.rule()},
+         {"claim", candidate.claim()},
+         {"where", where},
+         {"occurrences", candidate.occurrences()},
+         {"outcome", candidate.outcome()},
+         {"reason", candidate.reason()},
+         {"correction", candidate.correction()},
+         {"wrong_share", candidate.wrong_share()},
+         {"predicted_wrong_share", candidate.predicted_wrong_share()},
+         {"predicted_original_ms", candidate.predicted_original_ns() / 1e6},
+         {"predicted_mutant_ms", candidate.predicted_mutant_ns() / 1e6},
+         {"original_ms", candidate.original_ns() / 1e6},
+         {"mutant_ms", candidate.mutant_ns() / 1e6}});
   }
 }
 

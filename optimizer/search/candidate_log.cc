@@ -33,15 +33,22 @@ std::string_view OutcomeName(Outcome outcome) {
 
 namespace {
 
-/// Share of the elements of all outputs that were wrong before the correction.
-double WrongShareOf(const Alternative& alternative) {
-  double wrong = 0, all = 0;
-  for (size_t k = 0; k < alternative.boxes.size(); ++k) {
-    const ValueId value = alternative.graph.outputs()[k].value;
-    all += static_cast<double>(NumElements(alternative.graph.type(value)));
-    for (const Box& box : alternative.boxes[k]) wrong += static_cast<double>(box.Volume());
+/// Share of the elements of all outputs of `graph` that are in the boxes. What two boxes share
+/// counts twice.
+double ShareOf(const Graph& graph, const std::vector<std::vector<Box>>& boxes) {
+  double inside = 0, all = 0;
+  for (size_t k = 0; k < boxes.size(); ++k) {
+    all += static_cast<double>(NumElements(graph.type(graph.outputs()[k].value)));
+    for (const Box& box : boxes[k]) inside += static_cast<double>(box.Volume());
   }
-  return all > 0 ? wrong / all : 0;
+  return all > 0 ? std::min(1.0, inside / all) : 0;
+}
+
+/// The share that the rule predicts to be wrong.
+double PredictedShare(const Mutant& mutant) {
+  if (mutant.rule->wrong == nullptr) return 0;
+  const auto boxes = mutant.rule->wrong(mutant.original, mutant.match);
+  return boxes.ok() ? ShareOf(mutant.original, *boxes) : 0;
 }
 
 }  // namespace
@@ -64,9 +71,12 @@ void CandidateLog::Note(const CandidateClass& candidate, Outcome outcome,
     proto.set_claim(std::string(ClaimName(candidate.rule->claim)));
     proto.clear_where();
     for (const std::string& name : candidate.where) proto.add_where(name);
+    proto.set_predicted_original_ns(candidate.predicted_original * 1e9);
+    proto.set_predicted_mutant_ns(candidate.predicted_mutant * 1e9);
+    if (fresh) proto.set_predicted_wrong_share(PredictedShare(*candidate.first));
   }
   proto.set_correction(candidate.alternative.correction);
-  proto.set_wrong_share(WrongShareOf(candidate.alternative));
+  proto.set_wrong_share(ShareOf(candidate.alternative.graph, candidate.alternative.boxes));
   if (std::isfinite(candidate.alone.mutant_ns)) {
     proto.set_original_ns(candidate.alone.original_ns);
     proto.set_mutant_ns(candidate.alone.mutant_ns);

@@ -29,21 +29,22 @@ constexpr size_t kObviousTries = 3;
 constexpr double kClear = 0.1;
 constexpr double kLeastOfClear = 0.002;
 
-/// Seconds that the candidate may save in all its places, per second of trying it.
-double ExpectedGain(const OperatorProfiles& profiles, const CandidateClass& candidate) {
+/// Predicts the candidate's times and what it may save in all its places, per second of trying.
+void Predict(const OperatorProfiles& profiles, CandidateClass& candidate) {
   const auto predicted = [&](const Graph& graph) {
-    double sum = 0;
-    for (const double seconds : profiles.NodeSeconds(graph)) sum += seconds;
-    return sum;
+    const std::vector<double> seconds = profiles.NodeSeconds(graph);
+    return std::reduce(seconds.begin(), seconds.end());
   };
   const bool partial = candidate.rule->claim == Claim::kPartial;
   const double before = predicted(candidate.first->original);
   const double after =
       predicted(candidate.first->mutant) + (partial ? kCorrectedShare * before : 0);
   const double share = before > 0 ? 1 + kDoubt - after / before : kDoubt;
-  return candidate.seconds * std::max(kLeastGain, share) /
-         (SearchSession::AloneRuns(candidate.SecondsOfOne()) +
-          (partial ? kPartialVerifySeconds : kExactVerifySeconds));
+  candidate.predicted_original = before;
+  candidate.predicted_mutant = after;
+  candidate.expected_gain = candidate.seconds * std::max(kLeastGain, share) /
+                            (SearchSession::AloneRuns(candidate.SecondsOfOne()) +
+                             (partial ? kPartialVerifySeconds : kExactVerifySeconds));
 }
 
 /// Adds the places of one rule to `classes`, by their keys; false when the time is over.
@@ -92,7 +93,7 @@ absl::StatusOr<std::vector<CandidateClass>> CollectCandidates(SearchSession& ses
   const double total = std::reduce(seconds.begin(), seconds.end());
   for (auto& [key, candidate] : classes) {
     if (!candidate.first.has_value()) continue;
-    candidate.expected_gain = ExpectedGain(profiles, candidate);
+    Predict(profiles, candidate);
     const double left = WorkOf(candidate.first->mutant) / WorkOf(candidate.first->original);
     candidate.seconds_share = total > 0 ? candidate.seconds / total : 0;
     candidate.own_saving = 1 - left;

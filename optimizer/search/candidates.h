@@ -23,6 +23,7 @@ struct CandidateClass {
   std::vector<std::string> where;  ///< names of the nodes of the first occurrence
   double seconds = 0;              ///< in the chain, of all occurrences
   int64_t occurrences = 0;
+  double predicted_original = 0, predicted_mutant = 0;  ///< seconds, the latter with a correction
   double expected_gain = 0;  ///< seconds gained, as predicted, a second of trying
   double own_saving = 0;     ///< share of its own work, by operations and bytes alone
   double saved_share = 0;    ///< the same of the program's seconds

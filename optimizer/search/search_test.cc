@@ -89,6 +89,10 @@ TEST(Search, ListsItsCandidates) {
     EXPECT_NE(FindRule(candidate.rule()), nullptr);
     EXPECT_GT(candidate.occurrences(), 0);
     EXPECT_FALSE(candidate.where().empty());
+    EXPECT_GT(candidate.predicted_original_ns(), 0);
+    EXPECT_GT(candidate.predicted_mutant_ns(), 0);
+    EXPECT_EQ(candidate.predicted_wrong_share() > 0, candidate.claim() == "partial");
+    EXPECT_LE(candidate.predicted_wrong_share(), 1);
     const std::string& outcome = candidate.outcome();
     EXPECT_TRUE(outcome != "refused" || !candidate.reason().empty()) << candidate.rule();
     EXPECT_TRUE(outcome != "slower alone" || candidate.mutant_ns() > candidate.original_ns());
