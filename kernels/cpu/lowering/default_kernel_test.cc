@@ -32,9 +32,23 @@ TEST(DefaultKernel, IsNoGemmForAWideWindow) {
   EXPECT_FALSE(UsesGemm(builder));
 }
 
+TEST(DefaultKernel, IsNoGemmForAWideDepthwiseWindow) {
+  if (NativeIsaHere() == NativeIsa::kNone) GTEST_SKIP() << "no native kernels here";
+  GraphBuilder builder;
+  const ValueId x = builder.Input("x", {DType::kF32, {1, 32, 14, 14}});
+  const ValueId w = builder.Constant(MixedWeights({32, 1, 27, 27}), "w");
+  builder.Output("y", *builder.Add("Conv", {x, w},
+                                   {{"strides", Shape{1, 1}},
+                                    {"dilations", Shape{1, 1}},
+                                    {"pads", Shape{13, 13, 13, 13}},
+                                    {"group", int64_t{32}}}));
+  EXPECT_FALSE(UsesGemm(builder));
+}
+
 TEST(DefaultKernel, IsNoGemmForFewRows) {
   if (NativeIsaHere() == NativeIsa::kNone) GTEST_SKIP() << "no native kernels here";
-  for (const int64_t rows : {2, 20, 64}) {
+  const bool avx2 = NativeIsaHere() == NativeIsa::kAvx2;
+  for (const int64_t rows : {2, 20, 64, avx2 ? 65 : 3, avx2 ? 512 : 4}) {
     GraphBuilder builder;
     const ValueId x = builder.Input("x", {DType::kF32, {rows, 96}});
     const ValueId w = builder.Constant(MixedWeights({96, 130}), "w");

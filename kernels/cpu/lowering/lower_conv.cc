@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "kernels/cpu/kernels/bf16_split.h"
+#include "kernels/cpu/kernels/depthwise.h"
 #include "kernels/cpu/kernels/low_precision.h"
 #include "kernels/cpu/kernels/pointwise.h"
 #include "kernels/cpu/kernels/winograd.h"
@@ -194,14 +195,15 @@ std::optional<Choice> ChooseNamed(Lowering& lowering, const Group& group, ConvPr
   return std::nullopt;
 }
 
-/// Lowers to a native product or direct convolution where there is one. oneDNN's gemm over copied
-/// windows is several times slower. So are its transposed convolutions without overlap.
+/// Lowers to a native product, or to a direct or depthwise convolution, where there is one.
+/// oneDNN's gemm over copied windows is several times slower. So are its transposed convolutions
+/// without overlap.
 absl::StatusOr<bool> LowerNative(Lowering& lowering, const Group& group) {
   for (const std::string& name : DirectAlgorithms(lowering.graph(), group.nodes[0])) {
     MENDEL_ASSIGN_OR_RETURN(const bool done, LowerDirect(lowering, group, name));
     if (done) return true;
   }
-  return false;
+  return LowerDepthwise(lowering, group, std::string(kNativeDepthwise));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "kernels/cpu/lowering/lower_direct.h"
 #include "kernels/cpu/memory/cache_size.h"
 #include "kernels/cpu/memory/weight_view.h"
+#include "kernels/cpu/simd/native_isa.h"
 
 namespace mendel::cpu {
 namespace {
@@ -57,8 +58,12 @@ bool IsSmallRow(const Problem& p) {
 }
 
 /// oneDNN's gemm packs the matrix in every call. With few rows that takes much of its time; the
-/// native kernel has packed the matrix before.
-bool IsFewRows(const Problem& p) { return p.flat && p.left[0] > 1 && p.left[0] <= 64; }
+/// native kernel has packed the matrix before. With AVX2 the gemm never comes out faster below a
+/// thousand rows.
+bool IsFewRows(const Problem& p) {
+  const int64_t most = NativeIsaHere() == NativeIsa::kAvx2 ? 512 : 64;
+  return p.flat && p.left[0] > 1 && p.left[0] <= most;
+}
 
 constexpr auto kF32 = memory::data_type::f32;
 constexpr auto kBf16 = memory::data_type::bf16;
