@@ -78,7 +78,6 @@ std::optional<Machine> MachineFor(std::string_view rule) {
       {"pad_sizes", Machine::kEightChannels},
       {"pixel_transposed_conv_to_matmul", Machine::kForwardOnly},
       {"pool_before_conv1x1", Machine::kArithmetic},
-      {"reassociate_matmul", Machine::kArithmetic},
       {"scale_into_matmul", Machine::kLaunches},
       {"separable_kernel", Machine::kArithmetic},
       {"shift_through_conv", Machine::kLaunches},

@@ -293,7 +293,7 @@ std::vector<FamilyExample> ProductExamples() {
   %6 = MatMul(%5, %3)
   return "y0" = %6
 )"},
-      {"MatMulsReassociated", "reassociate_matmul", R"(
+      {"MatMulsReassociated", "matmul_chain", R"(
   %0 = Input() {name = "x", shape = [6, 2]}
   %1 = Constant() {symbol = "w", value = f32[2,6]{W12}}
   %2 = Input() {name = "y", shape = [6, 2]}

@@ -177,7 +177,7 @@ Graph TwoProducts(bool merged) {
 
 TEST_F(SearchSessionTest, MutantsThatMakeTooManyWeightsAreRefused) {
   const Graph baseline = TwoProducts(false);
-  const Rule* rule = FindRule("reassociate_matmul");
+  const Rule* rule = FindRule("matmul_chain");
   ASSERT_NE(rule, nullptr);
   for (const int64_t limit : {0, 1023, 1024}) {
     const auto cache = *ProfileCache::Open(":memory:");
