@@ -21,8 +21,8 @@ constexpr double kMostOfRuns = 120;  // seconds a graph
 // Operations an output element from which on an operator counts as a contraction.
 constexpr double kOperations = 8;
 
-// Seconds of a certificate: several draws modulo a prime, on one core.
-constexpr double kOfCertificate = 5, kOfNode = 1e-3, kOfFieldOperation = 1e-9, kOfFieldByte = 1e-8;
+// Seconds of a certificate: up to a dozen draws modulo a prime, on one core with AVX2.
+constexpr double kOfCertificate = 5, kOfNode = 1e-3, kOfFieldOperation = 3e-9, kOfFieldByte = 3e-8;
 constexpr double kCertifyMargin = 3;
 
 // Seconds of the numeric gate: its inputs in double by definition, on one core.
