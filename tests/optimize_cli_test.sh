@@ -135,7 +135,8 @@ exec 8<>progress
 head -c 65536 /dev/zero >&8
 "$mendel" optimize "$model" --threads 1 --cache import.sqlite --budget 60s -o import.plan --progress-fd 8 >import.txt 2>&1 &
 pid=$!
-handles_term() { (((0x$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$pid/status") >> 14) & 1)); }
+# The shell's own handler of SIGTERM does not count: before exec the child still has it.
+handles_term() { [[ $(<"/proc/$pid/comm") == mendel* ]] && (((0x$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$pid/status") >> 14) & 1)); }
 until handles_term; do sleep 0.05; done
 kill -TERM "$pid"
 head -c 65536 <&8 >/dev/null
