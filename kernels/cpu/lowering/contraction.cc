@@ -97,10 +97,16 @@ class EpilogueBuilder {
   }
 
  private:
+  void SetLinear(double factor, double summand) {
+    has_linear_ = true;
+    factor_ = factor;
+    summand_ = summand;
+  }
+
   /// At most one activation is fused: oneDNN 2.6's AVX-512 direct convolution confuses the slopes
   /// of two ReLUs. A factor and a summand may follow where `second_eltwise_` allows them.
   bool Eltwise(const Activation& activation) {
-    if (has_eltwise_ || linear_.has_value()) return false;
+    if (has_eltwise_ || has_linear_) return false;
     has_eltwise_ = true;
     operations_.append_eltwise(1, activation.algorithm, activation.alpha, activation.beta);
     return true;
@@ -110,22 +116,21 @@ class EpilogueBuilder {
   /// product may overflow. After an activation they are the second operation, which only some
   /// kernels keep apart.
   bool Factor(double factor) {
-    if (linear_.has_value() || (has_eltwise_ && !second_eltwise_)) return false;
-    linear_ = {factor, 0};
+    if (has_linear_ || (has_eltwise_ && !second_eltwise_)) return false;
+    SetLinear(factor, 0);
     return true;
   }
   bool Summand(double summand) {
-    if (linear_.has_value() ? linear_->second != 0 : has_eltwise_ && !second_eltwise_) return false;
-    if (!linear_.has_value()) linear_ = {1, 0};
-    linear_->second = summand;
+    if (has_linear_ ? summand_ != 0 : has_eltwise_ && !second_eltwise_) return false;
+    SetLinear(has_linear_ ? factor_ : 1, summand);
     return true;
   }
 
   void AppendLinear() {
-    if (!linear_.has_value()) return;
-    operations_.append_eltwise(1, algorithm::eltwise_linear, static_cast<float>(linear_->first),
-                               static_cast<float>(linear_->second));
-    linear_.reset();
+    if (!has_linear_) return;
+    operations_.append_eltwise(1, algorithm::eltwise_linear, static_cast<float>(factor_),
+                               static_cast<float>(summand_));
+    has_linear_ = false;
     has_eltwise_ = true;
     second_eltwise_ = false;
   }
@@ -166,7 +171,8 @@ class EpilogueBuilder {
   bool scalable_ = true;
   bool shiftable_ = true;
   bool has_eltwise_ = false;
-  std::optional<std::pair<double, double>> linear_;  ///< factor and summand at the end
+  bool has_linear_ = false;  ///< a factor and a summand end the operations
+  double factor_ = 1, summand_ = 0;
 };
 
 }  // namespace

@@ -36,9 +36,10 @@ bool IsPerChannel(const Shape& constant, const Shape& output, size_t channel_dim
 }
 
 /// Grows one contraction's group along its only users.
-class Chain {
+class ElementwiseChain {
  public:
-  Chain(const Graph& graph, Folded& folded, const std::vector<int32_t>& owner, int32_t root)
+  ElementwiseChain(const Graph& graph, Folded& folded, const std::vector<int32_t>& owner,
+                   int32_t root)
       : graph_(graph), folded_(folded), owner_(owner), value_{root, 0} {
     group_.nodes = {root};
     group_.contraction = true;
@@ -273,7 +274,7 @@ std::vector<std::optional<Group>> FindGroups(const Graph& graph, Folded& folded,
     if (owner[static_cast<size_t>(id)] >= 0 || folded.IsConstant({id, 0}) ||
         !IsContraction(graph, id))
       continue;
-    Group group = Chain(graph, folded, owner, id).Grow();
+    Group group = ElementwiseChain(graph, folded, owner, id).Grow();
     const int32_t last = group.nodes.back();
     for (int32_t node : group.nodes) owner[static_cast<size_t>(node)] = last;
     groups[static_cast<size_t>(last)] = std::move(group);

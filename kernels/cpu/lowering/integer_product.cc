@@ -16,10 +16,10 @@ namespace {
 constexpr int64_t kMostDepth = 1 << 15;
 
 /// Follows the value through the nodes that a product can compute.
-class Chain {
+class IntegerChain {
  public:
-  Chain(const Graph& graph, Folded& folded, const std::vector<int32_t>& owner, int32_t root,
-        std::vector<double> scale)
+  IntegerChain(const Graph& graph, Folded& folded, const std::vector<int32_t>& owner, int32_t root,
+               std::vector<double> scale)
       : graph_(graph),
         folded_(folded),
         owner_(owner),
@@ -242,7 +242,7 @@ std::shared_ptr<const IntegerProduct> FindIntegerProduct(const Graph& graph, Fol
   auto scales = ScalesOf(weights->scale, conv ? shape[0] : shape[1], !conv);
   if (!bytes.has_value() || !scales.has_value()) return nullptr;
   for (double& scale : *scales) scale *= source_scale;
-  Chain chain(graph, folded, owner, root, *scales);
+  IntegerChain chain(graph, folded, owner, root, *scales);
   if (conv && node.inputs.size() > 2 && !chain.AddBias(node.inputs[2])) return nullptr;
   if (!chain.Grow()) return nullptr;
   auto product = std::make_shared<IntegerProduct>(chain.Finish());

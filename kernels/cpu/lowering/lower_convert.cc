@@ -49,25 +49,35 @@ BroadcastOperand OperandOf(Lowering& lowering, ValueId value, const Shape& resul
   return operand;
 }
 
-/// PowKernel computes in double. Powers of integers are truncated.
-template <class Base, class Exponent>
+using ReadElement = double (*)(const std::byte* elements, int64_t at);
+
+template <class T>
+double ReadAs(const std::byte* elements, int64_t at) {
+  return static_cast<double>(ValueOf(reinterpret_cast<const T*>(elements)[at]));
+}
+
+/// PowKernel computes in double. Powers of integers are truncated. It reads exponents through a
+/// pointer: a kernel for each pair of dtypes would take seconds to compile.
+template <class Base>
 class PowKernel : public Kernel {
  public:
-  PowKernel(BroadcastOperand base, BroadcastOperand exponent, Shape shape, Place to)
+  PowKernel(BroadcastOperand base, BroadcastOperand exponent, ReadElement read, Shape shape,
+            Place to)
       : base_(std::move(base)),
         exponent_(std::move(exponent)),
+        read_(read),
         shape_(std::move(shape)),
         to_(std::move(to)) {}
 
   absl::Status Run(const Bindings& bindings) override {
     const Base* base = bindings.At<Base>(base_.place);
-    const Exponent* exponent = bindings.At<Exponent>(exponent_.place);
+    const std::byte* exponent = bindings.At<std::byte>(exponent_.place);
     Base* to = bindings.At<Base>(to_);
     ParallelRange(NumElements(shape_), GrainOf(16), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const auto x = ValueOf(base[OffsetOf(shape_, base_.strides, i)]);
-        const auto y = ValueOf(exponent[OffsetOf(shape_, exponent_.strides, i)]);
-        to[i] = ElementOf<Base>(std::pow(static_cast<double>(x), static_cast<double>(y)));
+        const double y = read_(exponent, OffsetOf(shape_, exponent_.strides, i));
+        to[i] = ElementOf<Base>(std::pow(static_cast<double>(x), y));
       }
     });
     return absl::OkStatus();
@@ -75,6 +85,7 @@ class PowKernel : public Kernel {
 
  private:
   BroadcastOperand base_, exponent_;
+  ReadElement read_;
   Shape shape_;
   Place to_;
 };
@@ -111,13 +122,13 @@ absl::StatusOr<bool> LowerPow(Lowering& lowering, int32_t id) {
   const BroadcastOperand left = OperandOf(lowering, node.inputs[0], shape);
   const BroadcastOperand right = OperandOf(lowering, node.inputs[1], shape);
   const Place to = lowering.Allocate({id, 0}, PlainLayout(shape));
+  const ReadElement read =
+      WithElement(exponent, [](auto e) -> ReadElement { return ReadAs<decltype(e)>; });
   lowering.Emit({id}, "power",
                 WithElement(base,
-                            [&](auto b) {
-                              return WithElement(exponent, [&](auto e) -> std::unique_ptr<Kernel> {
-                                return std::make_unique<PowKernel<decltype(b), decltype(e)>>(
-                                    left, right, shape, to);
-                              });
+                            [&](auto b) -> std::unique_ptr<Kernel> {
+                              return std::make_unique<PowKernel<decltype(b)>>(left, right, read,
+                                                                              shape, to);
                             }),
                 {left.place, right.place, to});
   return true;

@@ -11,7 +11,7 @@ namespace {
 
 /// Dimension by dimension of the copied box: its extent, and the steps in the input and in the
 /// output.
-class Box {
+class StridedBox {
  public:
   void Add(int64_t extent, int64_t from, int64_t to) {
     extents_.push_back(extent);
@@ -43,7 +43,7 @@ absl::StatusOr<bool> LowerDepthToSpace(Lowering& lowering, int32_t id) {
   const Place to = lowering.Allocate({id, 0}, PlainLayout(node.outputs[0].shape));
   const Shape& in = from.layout.strides;
   const Shape& out = to.layout.strides;
-  Box box;
+  StridedBox box;
   box.Add(shape[0], in[0], out[0]);
   box.Add(channels, (dcr ? 1 : b * b) * in[1], out[1]);
   box.Add(shape[2], in[2], b * out[2]);
@@ -61,7 +61,7 @@ absl::StatusOr<bool> LowerSpaceToDepth(Lowering& lowering, int32_t id) {
   const Place to = lowering.Allocate({id, 0}, PlainLayout(node.outputs[0].shape));
   const Shape& in = from.layout.strides;
   const Shape& out = to.layout.strides;
-  Box box;
+  StridedBox box;
   box.Add(shape[0], in[0], out[0]);
   box.Add(b, in[2], b * shape[1] * out[1]);
   box.Add(b, in[3], shape[1] * out[1]);
@@ -77,7 +77,7 @@ absl::StatusOr<bool> LowerTile(Lowering& lowering, int32_t id) {
   const Ints& repeats = node.attrs.IntList("repeats");
   const Place from = lowering.Unblocked(node.inputs[0]);
   const Place to = lowering.Allocate({id, 0}, PlainLayout(node.outputs[0].shape));
-  Box box;
+  StridedBox box;
   for (size_t d = 0; d < shape.size(); ++d) {
     box.Add(repeats[d], 0, shape[d] * to.layout.strides[d]);
     box.Add(shape[d], from.layout.strides[d], to.layout.strides[d]);
