@@ -140,6 +140,23 @@ TEST(RowBasis, AHigherRankIsNeverSeenWhereThereIsNone) {
   }
 }
 
+/// Rounding that a division by a small pivot enlarges is not taken for a pivot.
+TEST(RowBasis, NearlyDependentRows) {
+  Rng rng(testing::UnitTest::GetInstance()->random_seed());
+  for (int repeat = 0; repeat < 2000; ++repeat) {
+    std::vector<std::vector<double>> of(3, std::vector<double>(12));
+    for (std::vector<double>& row : of) {
+      for (double& value : row) value = static_cast<double>(rng.Between(-3, 3));
+    }
+    const double small = std::exp2(static_cast<double>(rng.Between(-24, -1)));
+    const auto element = [&](size_t i, size_t j) {
+      const double first = of[i < 2 ? 0 : i - 1][j];
+      return i == 1 || i == 2 ? first + small * of[i][j] : first;
+    };
+    EXPECT_FALSE(HasHigherRank(4, 12, element, 3)) << "repeat " << repeat << ", " << small;
+  }
+}
+
 TEST(RowBasis, AHigherRankIsSeen) {
   Rng rng(testing::UnitTest::GetInstance()->random_seed());
   for (int repeat = 0; repeat < 200; ++repeat) {

@@ -10,7 +10,8 @@ namespace {
 constexpr uint64_t kPrime = (uint64_t{1} << 60) - 93;
 constexpr int64_t kLargestEntry = int64_t{1} << 24, kFraction = int64_t{1} << 28;
 constexpr size_t kSpareColumns = 8;
-constexpr double kNearRounding = 1e-9;  // of the largest number of an elimination
+constexpr double kNearRounding = 1e-9;    // of the largest number of an elimination
+constexpr double kSmallPivot = 1.0 / 16;  // rows that nearly depend: what follows is less exact
 
 int64_t Centered(uint64_t residue) {
   return residue > kPrime / 2 ? -static_cast<int64_t>(kPrime - residue)
@@ -98,6 +99,7 @@ bool HasHigherRank(size_t rows, size_t columns,
   const std::vector<size_t> across = Spread(columns, max_rank + kSpareColumns);
   std::vector<std::vector<double>> echelon;  // each row divided by its pivot
   std::vector<size_t> pivots;
+  double exactness = 1;  // a division by a small pivot enlarges the rounding of what comes later
   for (const size_t i : Spread(rows, max_rank + 1)) {
     std::vector<double> row;
     double largest = 0;
@@ -113,7 +115,8 @@ bool HasHigherRank(size_t rows, size_t columns,
     const auto pivot = std::max_element(
         row.begin(), row.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
     const double divisor = *pivot;
-    if (!(std::abs(divisor) > kNearRounding * largest)) return false;  // NaN, too
+    if (!(std::abs(divisor) * exactness > kNearRounding * largest)) return false;  // NaN, too
+    exactness *= std::min(1.0, std::abs(divisor) / (kSmallPivot * largest));
     pivots.push_back(static_cast<size_t>(pivot - row.begin()));
     for (double& value : row) value /= divisor;
     echelon.push_back(std::move(row));

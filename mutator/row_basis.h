@@ -24,13 +24,15 @@ struct RowBasis {
   std::vector<std::vector<uint64_t>> coefficients;
 };
 
-/// True when the matrix surely has a higher rank than `max_rank`, as most trained weights have: an
-/// evenly spread part of it is eliminated in doubles, and no pivot is near rounding. False says
-/// nothing. `element` is called at most once for each element of the part.
+/// True when the matrix has a higher rank than `max_rank` by an elimination in doubles, as most
+/// trained weights have. The elimination sees an evenly spread part, and every pivot is far above
+/// the rounding that earlier pivots let expect. This bound is a heuristic: a wrong "true" loses a
+/// mutant and nothing else. False says nothing. `element` is called at most once for each element
+/// of the part.
 bool HasHigherRank(size_t rows, size_t columns,
                    absl::FunctionRef<double(size_t row, size_t column)> element, size_t max_rank);
 
-/// Nullopt when the rank is 0 or above `max_rank`.
+/// Nullopt when the rank is 0 or above `max_rank`, or HasHigherRank says so.
 std::optional<RowBasis> FindRowBasis(const StoredMatrix& matrix, size_t max_rank);
 
 /// The number m / 2^s, |m| <= 2^24 and s <= 24, that `residue` stands for; nullopt when there is
