@@ -301,6 +301,18 @@ std::vector<FamilyExample> ProductExamples() {
   %4 = MatMul(%3, %2)
   return "y0" = %4
 )"},
+      {"BiasedQueriesKeysAndValues", "matmul_chain", R"(
+  %0 = Input() {name = "x", shape = [6, 8]}
+  %1 = Constant() {symbol = "wq", value = f32[8,8]{W64}}
+  %2 = Constant() {symbol = "bq", value = f32[8]{W8}}
+  %3 = Input() {name = "k", shape = [8, 6]}
+  %4 = Input() {name = "v", shape = [6, 2]}
+  %5 = MatMul(%0, %1)
+  %6 = Add(%5, %2)
+  %7 = MatMul(%6, %3)
+  %8 = MatMul(%7, %4)
+  return "y0" = %8
+)"},
       {"AttentionPooling", "attention_order", R"(
   %0 = Input() {name = "x", shape = [1, 9, 8]}
   %1 = Constant() {symbol = "wv", value = f32[8,8]{W64}}

@@ -121,11 +121,12 @@ class Order {
   std::vector<std::vector<size_t>> split_;
 };
 
-/// The chain that ends with MatMul `node`, if it is one whose order is free.
-std::optional<Chain> ChainAt(const Graph& graph, int32_t node) {
+/// The chain that ends with MatMul `node`, if it is one whose order is free. `spine`: products with
+/// a bias may be parts of it.
+std::optional<Chain> ChainAt(const Graph& graph, int32_t node, bool spine) {
   if (!IsProduct(graph, {node, 0})) return std::nullopt;
   Chain chain;
-  Flatten(graph, {node, 0}, true, true, chain);
+  Flatten(graph, {node, 0}, true, spine, chain);
   if (chain.visited > kMaxVisited) return std::nullopt;
   if (chain.operands.size() < 3 || chain.operands.size() > kMaxOperands) return std::nullopt;
   Shape batch;
@@ -144,6 +145,13 @@ std::optional<Chain> ChainAt(const Graph& graph, int32_t node) {
       return std::nullopt;
   }
   return chain;
+}
+
+/// A bias can be passed on through weights alone. Where that fails, the product with the bias is an
+/// operand like any other.
+std::optional<Chain> ChainAt(const Graph& graph, int32_t node) {
+  std::optional<Chain> chain = ChainAt(graph, node, true);
+  return chain.has_value() ? chain : ChainAt(graph, node, false);
 }
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
