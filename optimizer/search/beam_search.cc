@@ -37,8 +37,9 @@ constexpr double kObviouslyBelow = 0.95;  // obvious candidates are at most so s
 // measured after it might use up the time.
 constexpr double kLargeGain = 0.1;
 // Before algorithms are chosen, only a candidate that saves so much is tried alone in the program:
-// others may be inside it. All others share one comparison.
-constexpr double kObviousGain = 0.2;
+// others may be inside it. All others share one comparison, and only if that fails those that save
+// so much that it can be seen are tried alone.
+constexpr double kObviousGain = 0.2, kVisibleGain = 0.03;
 constexpr int kObviousRounds = 3;
 constexpr double kObviousBudget = 0.35;  // of the search's
 constexpr double kLeastSaving = 0.05;    // of the work: such mutants deserve more of the time
@@ -54,7 +55,7 @@ class BeamSearcher {
         trials_(session, log_) {}
 
   absl::Status Run() {
-    const std::string key = session_.Key("search 9");
+    const std::string key = session_.Key("search 10");
     if (const auto stored = session_.cache().Get("search", key)) {
       MENDEL_ASSIGN_OR_RETURN(const bool replayed, Replay(*stored));
       if (replayed) {
@@ -105,7 +106,10 @@ class BeamSearcher {
     const std::optional<SearchRecord> record = ParseSearchRecord(text);
     if (!record.has_value()) return false;
     MENDEL_ASSIGN_OR_RETURN(const bool fits, trials_.Replay(record->accepted, kAlgorithmShare));
-    if (!fits) return false;
+    if (!fits) {
+      log_ = {};
+      return false;
+    }
     MENDEL_RETURN_IF_ERROR(session_.FinalComparison());
     result_.stop_reason = static_cast<StopReason>(record->stop_reason);
     result_.counters = record->counters;
@@ -115,6 +119,23 @@ class BeamSearcher {
 
   double AlgorithmShare() const {
     return best_saved_share_ < kLeastSaving ? kAlgorithmShare : kLessAlgorithmShare;
+  }
+
+  /// Tries the mutants of `small` together; where that fails, the largest of them alone.
+  absl::StatusOr<bool> TrySmall(std::vector<CandidateClass>& small, const Deadline& deadline) {
+    MENDEL_ASSIGN_OR_RETURN(bool improved, trials_.TryTogether(small));
+    for (size_t k = 0; k < small.size() && !improved; ++k) {
+      if (small[k].GainShare() < kVisibleGain || session_.Stopped() ||
+          deadline.SecondsLeft() < session_.whole_seconds())
+        break;
+      MENDEL_ASSIGN_OR_RETURN(improved, trials_.TryEverywhere(small[k]));
+    }
+    return improved;
+  }
+
+  /// Half of the candidates that `options_` allows are left for the search's rounds.
+  bool MayTryObvious() const {
+    return !session_.Stopped() && result_.counters.proposed() < (options_.max_candidates + 1) / 2;
   }
 
   /// Takes exact mutants that save a good part of their work, the largest part of the program's
@@ -129,20 +150,21 @@ class BeamSearcher {
       best_saved_share_ = BestSavedShare(classes);
       classes = ObviousOf(std::move(classes));
       std::vector<CandidateClass> small;
-      std::set<std::string> taken;  // nodes of `small`
+      std::set<int32_t> taken;  // nodes of `small`
       bool improved = false;
       for (CandidateClass& candidate : classes) {
-        if (std::any_of(candidate.where.begin(), candidate.where.end(),
-                        [&](const std::string& node) { return taken.count(node) > 0; }))
+        const std::vector<int32_t> nodes = candidate.first->place.nodes;
+        if (!IsLarge(candidate) && std::any_of(nodes.begin(), nodes.end(),
+                                               [&](int32_t id) { return taken.count(id) > 0; }))
           continue;
         const double trial = session_.AloneSeconds(candidate.SecondsOfOne());
-        if (deadline.SecondsLeft() < trial || session_.Stopped()) break;
+        if (deadline.SecondsLeft() < trial || !MayTryObvious()) break;
         session_.Report(std::string(candidate.rule->name));
         MENDEL_ASSIGN_OR_RETURN(const bool keep, VerifyAndMeasure(candidate));
         tried_.erase(candidate.key);  // what is refused now may gain later
         if (!keep || candidate.alone.ratio > kObviouslyBelow) continue;
         if (candidate.GainShare() < kObviousGain) {
-          taken.insert(candidate.where.begin(), candidate.where.end());
+          taken.insert(nodes.begin(), nodes.end());
           small.push_back(std::move(candidate));
           continue;
         }
@@ -150,7 +172,7 @@ class BeamSearcher {
         if (improved) break;  // others may be inside it
       }
       if (!improved) {
-        MENDEL_ASSIGN_OR_RETURN(improved, trials_.TryTogether(small));
+        MENDEL_ASSIGN_OR_RETURN(improved, TrySmall(small, deadline));
       }
       if (!improved) break;
     }

@@ -67,13 +67,13 @@ void CandidateLog::Note(const CandidateClass& candidate, Outcome outcome,
   for (const auto& [name, value] : candidate.choices) (*proto.mutable_choices())[name] = value;
   proto.set_occurrences(candidate.occurrences);
   if (candidate.first.has_value()) {
+    if (proto.claim().empty()) proto.set_predicted_wrong_share(PredictedShare(*candidate.first));
     entry.expected_gain = candidate.expected_gain;
     proto.set_claim(std::string(ClaimName(candidate.rule->claim)));
     proto.clear_where();
     for (const std::string& name : candidate.where) proto.add_where(name);
     proto.set_predicted_original_ns(candidate.predicted_original * 1e9);
     proto.set_predicted_mutant_ns(candidate.predicted_mutant * 1e9);
-    if (fresh) proto.set_predicted_wrong_share(PredictedShare(*candidate.first));
   }
   proto.set_correction(candidate.alternative.correction);
   proto.set_wrong_share(ShareOf(candidate.alternative.graph, candidate.alternative.boxes));

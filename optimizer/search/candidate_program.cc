@@ -63,19 +63,20 @@ absl::StatusOr<bool> ApplyCandidate(SearchSession& session, const AcceptedCandid
                                     bool replaying, CandidateProgram& program) {
   const size_t before = program.mutants.size();
   const size_t all = before + static_cast<size_t>(entry.occurrences);
+  CandidateProgram with = program;
   // Places that overlap are replaced in several passes, each of those that are left.
-  for (bool found = true; found && program.mutants.size() < all;) {
-    MENDEL_ASSIGN_OR_RETURN(
-        const std::vector<Replacement> replacements,
-        FindPlaces(session, program.graph, entry, all, replaying, program.mutants));
+  for (bool found = true; found && with.mutants.size() < all;) {
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<Replacement> replacements,
+                            FindPlaces(session, with.graph, entry, all, replaying, with.mutants));
     if (!MayGoOn(session, replaying)) return false;
     found = !replacements.empty();
-    MENDEL_ASSIGN_OR_RETURN(program.graph, ReplaceAll(program.graph, replacements));
+    MENDEL_ASSIGN_OR_RETURN(with.graph, ReplaceAll(with.graph, replacements));
   }
-  if (program.mutants.size() == before) return false;
-  program.candidates.push_back(entry);
+  if (with.mutants.size() == before) return false;
+  with.candidates.push_back(entry);
   MENDEL_ASSIGN_OR_RETURN(
-      program.graph, Normalize(program.graph, session.options().disabled_rules, session.faults()));
+      with.graph, Normalize(with.graph, session.options().disabled_rules, session.faults()));
+  program = std::move(with);
   return true;
 }
 

@@ -114,6 +114,11 @@ double BestSavedShare(const std::vector<CandidateClass>& classes) {
   return best;
 }
 
+bool IsLarge(const CandidateClass& candidate) {
+  return candidate.first_of_all ||
+         (candidate.rule->claim != Claim::kPartial && candidate.saved_share >= kObvious);
+}
+
 std::vector<CandidateClass> ObviousOf(std::vector<CandidateClass> classes) {
   std::stable_sort(classes.begin(), classes.end(), [](const auto& a, const auto& b) {
     return std::pair(a.first_of_all, a.saved_share) > std::pair(b.first_of_all, b.saved_share);
@@ -121,8 +126,7 @@ std::vector<CandidateClass> ObviousOf(std::vector<CandidateClass> classes) {
   size_t large = 0;
   std::erase_if(classes, [&](const CandidateClass& candidate) {
     const bool exact = candidate.rule->claim != Claim::kPartial;
-    if (candidate.first_of_all || (exact && candidate.saved_share >= kObvious))
-      return ++large > kObviousTries;
+    if (IsLarge(candidate)) return ++large > kObviousTries;
     return !exact || candidate.own_saving < kClear || candidate.saved_share < kLeastOfClear;
   });
   return classes;

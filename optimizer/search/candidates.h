@@ -50,6 +50,10 @@ absl::StatusOr<std::vector<CandidateClass>> CollectCandidates(SearchSession& ses
 /// The largest part of the program's work that one exact candidate saves.
 double BestSavedShare(const std::vector<CandidateClass>& classes);
 
+/// True for an exact candidate that saves a fifth of the program's work, and for one that is to be
+/// tried first of all.
+bool IsLarge(const CandidateClass& candidate);
+
 /// The few exact candidates that save a fifth of the program's work or more, and all that save a
 /// tenth of their own, the largest part first; before them those that are to be tried first of all.
 std::vector<CandidateClass> ObviousOf(std::vector<CandidateClass> classes);

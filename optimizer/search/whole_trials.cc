@@ -125,11 +125,15 @@ absl::StatusOr<bool> WholeTrials::TryTogether(std::vector<CandidateClass>& candi
     if (candidate.alone.ratio > kClearlyBelow) continue;
     MENDEL_ASSIGN_OR_RETURN(const bool applied,
                             ApplyCandidate(session_, EntryOf(candidate), replaying_, program));
+    if (!applied && replaying_) return false;
     if (!applied) continue;
     entries.push_back(EntryOf(candidate));
     entries.back().together = groups_ + 1;
   }
   if (entries.size() < 2) return false;
+  // Making many candidates takes time.
+  if (replaying_ ? session_.Interrupted() : !session_.Affords(session_.whole_seconds()))
+    return false;
   session_.Report(Cat("whole program with ", entries.size(), " rules' mutants"));
   MENDEL_ASSIGN_OR_RETURN(
       const SearchSession::WholeResult trial,
