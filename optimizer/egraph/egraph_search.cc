@@ -80,7 +80,8 @@ class EGraphSearcher {
     const Stopwatch clock;
     MENDEL_ASSIGN_OR_RETURN(const std::vector<double> seconds,
                             session_.profiler().NodeSeconds(
-                                {baseline_, session_.result().best.algorithms, "the baseline"}));
+                                {baseline_, session_.result().best.algorithms, "the baseline"},
+                                session_.measure_seconds() / 2));
     session_.NoteWholeSeconds(2 * clock.Seconds());
     MENDEL_ASSIGN_OR_RETURN(profiles_,
                             OperatorProfiles::Load(session_.cache(), session_.profiler().Device()));

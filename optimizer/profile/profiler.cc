@@ -315,7 +315,8 @@ absl::StatusOr<double> Profiler::PretendedMilliseconds(const Variant& variant) c
   return milliseconds;
 }
 
-absl::StatusOr<std::vector<double>> Profiler::NodeSeconds(const Variant& variant) {
+absl::StatusOr<std::vector<double>> Profiler::NodeSeconds(const Variant& variant,
+                                                          double max_seconds) {
   const std::string key = Key(variant);
   std::vector<double> seconds(variant.graph.nodes().size(), 0);
   if (const auto stored = cache_.Get("nodes", key)) {
@@ -338,10 +339,14 @@ absl::StatusOr<std::vector<double>> Profiler::NodeSeconds(const Variant& variant
   }
   MENDEL_ASSIGN_OR_RETURN(const auto executable, Compile(variant));
   Trial trial(variant.graph);
+  const Stopwatch clock;
   MENDEL_RETURN_IF_ERROR(trial.Run(*executable).status());
+  const int runs = 3 * clock.Seconds() > max_seconds ? 1 : 3;
   Executable* const pointer = executable.get();
-  MENDEL_ASSIGN_OR_RETURN(const auto medians,
-                          trial.StepMedians({&pointer, 1}, {.min_runs = 3, .deadline = deadline_}));
+  MENDEL_ASSIGN_OR_RETURN(
+      const auto medians,
+      trial.StepMedians({&pointer, 1},
+                        {.min_runs = runs, .seconds = max_seconds, .deadline = deadline_}));
   ++measured_;
   const std::vector<Step>& steps = executable->steps();
   seconds = SecondsByNode(steps, medians[0], seconds.size());

@@ -127,8 +127,9 @@ class Profiler {
                                       const std::string& occasion = "") const;
 
   /// Median seconds of every node's step in the chain, conversions for it included
-  /// (node_seconds.h), 0 for nodes without a step.
-  absl::StatusOr<std::vector<double>> NodeSeconds(const Variant& variant);
+  /// (node_seconds.h), 0 for nodes without a step. The program runs three times and for
+  /// `max_seconds`, or once if one run takes a third of that.
+  absl::StatusOr<std::vector<double>> NodeSeconds(const Variant& variant, double max_seconds = 1);
 
   /// A short name for what times depend on besides the program: backend, device, threads, numerics.
   std::string Device() const;

@@ -141,7 +141,8 @@ absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double
   std::string names;
   for (const std::string& name : sorted) names += name + " ";
   const std::string key = Sha256Hex(Cat(names, Key({graph, {}})));
-  const std::string cut_key = Cat(key, " ", budget_);
+  // "2": before, short budgets of long programs left no time for a single algorithm.
+  const std::string cut_key = Cat(key, " ", budget_, " 2");
   for (const std::string& stored_key : {key, cut_key}) {
     const auto stored = cache_.Get("algorithms", stored_key);
     if (!stored.has_value()) continue;

@@ -41,6 +41,9 @@ constexpr double kLargeGain = 0.1;
 // so much that it can be seen are tried alone.
 constexpr double kObviousGain = 0.2, kVisibleGain = 0.03;
 constexpr int kObviousRounds = 3;
+// Comparisons of whole programs that must fit behind the trial of a small gain: the choice of
+// algorithms, which often gains more, takes about as long as five of them.
+constexpr double kKeptComparisons = 6;
 constexpr double kObviousBudget = 0.35;  // of the search's
 constexpr double kLeastSaving = 0.05;    // of the work: such mutants deserve more of the time
 constexpr double kAlgorithmShare = 0.65, kLessAlgorithmShare = 0.5;
@@ -159,6 +162,9 @@ class BeamSearcher {
           continue;
         const double trial = session_.AloneSeconds(candidate.SecondsOfOne());
         if (deadline.SecondsLeft() < trial || !MayTryObvious()) break;
+        if (!IsLarge(candidate) &&
+            !session_.Affords(trial + kKeptComparisons * session_.whole_seconds()))
+          continue;
         session_.Report(std::string(candidate.rule->name));
         MENDEL_ASSIGN_OR_RETURN(const bool keep, VerifyAndMeasure(candidate));
         tried_.erase(candidate.key);  // what is refused now may gain later

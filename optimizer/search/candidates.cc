@@ -80,8 +80,9 @@ absl::StatusOr<std::vector<CandidateClass>> CollectCandidates(SearchSession& ses
                                                               const std::set<std::string>& tried,
                                                               bool& left_out) {
   const Stopwatch clock;
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<double> seconds,
-                          session.profiler().NodeSeconds(session.result().best));
+  MENDEL_ASSIGN_OR_RETURN(
+      const std::vector<double> seconds,
+      session.profiler().NodeSeconds(session.result().best, session.measure_seconds() / 2));
   session.NoteWholeSeconds(2 * clock.Seconds());  // two programs rather than one
   std::map<std::string, CandidateClass> classes;
   for (const Rule* rule : RulesOfSearch(session.options(), false))

@@ -107,6 +107,8 @@ class SearchSession {
   /// Seconds that a comparison of whole programs took at most so far.
   double whole_seconds() const { return whole_seconds_; }
   void NoteWholeSeconds(double seconds);
+  /// Seconds of runs by which two whole programs are compared.
+  double measure_seconds() const { return measure_seconds_; }
   VerifierLimits Limits() const;
   /// True for the matches of SearchOptions::tried_first.
   bool TriedFirst(const Graph& graph, const Rule& rule, const Match& match) const;
@@ -153,6 +155,7 @@ class SearchSession {
   const SearchOptions& options_;
   Deadline deadline_;
   Stopwatch clock_;
+  double measure_seconds_;
   Variant baseline_;
   SearchResult result_;
   std::optional<ExpectedBest> expected_best_;

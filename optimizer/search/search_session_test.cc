@@ -162,6 +162,18 @@ TEST_F(SearchSessionTest, TimeThatIsKeptIsNotForCandidates) {
   EXPECT_TRUE(session.Affords(600));
 }
 
+/// A short budget must leave time for more than comparisons.
+TEST_F(SearchSessionTest, AShortBudgetComparesForAShortTime) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  const Graph baseline = Negated(3);
+  for (const auto& [budget, seconds] : {std::pair(1.0, 0.3), {10.0, 0.6}, {1000.0, 1.5}}) {
+    Profiler profiler(*FindBackend("reference"), *cache, {});
+    SearchOptions options;
+    options.budget_seconds = budget;
+    EXPECT_DOUBLE_EQ(SearchSession(baseline, profiler, *cache, options).measure_seconds(), seconds);
+  }
+}
+
 /// x a b, where a b is made when the plan is loaded (1,024 bytes) or never.
 Graph TwoProducts(bool merged) {
   GraphBuilder builder;
