@@ -3,7 +3,8 @@
 //   before  (((x * w1 + b1) * w2 + b2) * ..) * wn, or any association
 //   after   the product in the order of least run-time work + (b1 * w2..wn + b2 * w3..wn + ..)
 //
-// Exact. Products of weights cost nothing at run time; behind a bias all operands must be weights.
+// Exact. Products of weights cost nothing at run time. Behind a bias all operands must be weights;
+// where some are not, the product with the bias is one operand.
 // In attention, P * (x * Wv) * Wo becomes P * (x * (Wv * Wo)) where that is cheaper.
 //
 // Source: matrix chain multiplication by dynamic programming.

@@ -46,7 +46,7 @@ class EGraphSearcher {
 
   absl::Status Run() {
     const std::string key = session_.Key(
-        Cat("egraph 3 peak ", session_.options().max_peak_bytes, " weights ", WeightNames()));
+        Cat("egraph 4 peak ", session_.options().max_peak_bytes, " weights ", WeightNames()));
     if (const auto stored = session_.cache().Get("search", key)) {
       if (auto result = ParseEGraphRecord(*stored, baseline_)) {
         session_.result() = *std::move(result);
@@ -154,8 +154,9 @@ class EGraphSearcher {
                               session_.TryWhole(program.graph, "an extracted program",
                                                 saturator_->MutantsIn(program.nodes)));
       if (trial.accepted) best_peak_ = found->peak_bytes;
-      MENDEL_ASSIGN_OR_RETURN(const std::vector<double> seconds,
-                              session_.profiler().NodeSeconds(trial.variant));
+      MENDEL_ASSIGN_OR_RETURN(
+          const std::vector<double> seconds,
+          session_.profiler().NodeSeconds(trial.variant, session_.measure_seconds() / 2));
       Learn(program, seconds);
     }
     return absl::OkStatus();

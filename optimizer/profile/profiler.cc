@@ -318,8 +318,11 @@ absl::StatusOr<double> Profiler::PretendedMilliseconds(const Variant& variant) c
 absl::StatusOr<std::vector<double>> Profiler::NodeSeconds(const Variant& variant,
                                                           double max_seconds) {
   const std::string key = Key(variant);
+  const std::string short_key = Cat(key, " ", budget_);  // of fewer runs
   std::vector<double> seconds(variant.graph.nodes().size(), 0);
-  if (const auto stored = cache_.Get("nodes", key)) {
+  for (const std::string& stored_key : {key, short_key}) {
+    const auto stored = cache_.Get("nodes", stored_key);
+    if (!stored.has_value()) continue;
     std::istringstream numbers(*stored);
     for (double& value : seconds) numbers >> value;
     if (numbers) return seconds;
@@ -334,7 +337,7 @@ absl::StatusOr<std::vector<double>> Profiler::NodeSeconds(const Variant& variant
         steps.push_back(
             {.name = "", .nodes = {static_cast<int32_t>(id)}, .kernel = "", .flops = 0});
     }
-    MENDEL_RETURN_IF_ERROR(PutNodeSeconds(variant, seconds, steps));
+    MENDEL_RETURN_IF_ERROR(PutNodeSeconds(variant, key, seconds, steps));
     return seconds;
   }
   MENDEL_ASSIGN_OR_RETURN(const auto executable, Compile(variant));
@@ -350,13 +353,13 @@ absl::StatusOr<std::vector<double>> Profiler::NodeSeconds(const Variant& variant
   ++measured_;
   const std::vector<Step>& steps = executable->steps();
   seconds = SecondsByNode(steps, medians[0], seconds.size());
-  MENDEL_RETURN_IF_ERROR(PutNodeSeconds(variant, seconds, steps));
+  MENDEL_RETURN_IF_ERROR(PutNodeSeconds(variant, runs < 3 ? short_key : key, seconds, steps));
   return seconds;
 }
 
-absl::Status Profiler::PutNodeSeconds(const Variant& variant, const std::vector<double>& seconds,
+absl::Status Profiler::PutNodeSeconds(const Variant& variant, const std::string& key,
+                                      const std::vector<double>& seconds,
                                       const std::vector<Step>& steps) {
-  const std::string key = Key(variant);
   std::ostringstream text;
   text.precision(17);
   for (double value : seconds) text << value << "\n";

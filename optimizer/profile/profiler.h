@@ -127,8 +127,8 @@ class Profiler {
                                       const std::string& occasion = "") const;
 
   /// Median seconds of every node's step in the chain, conversions for it included
-  /// (node_seconds.h), 0 for nodes without a step. The program runs three times and for
-  /// `max_seconds`, or once if one run takes a third of that.
+  /// (node_seconds.h), 0 for nodes without a step. The program runs for
+  /// `max_seconds`, and three times at least, or once if one run takes a third of that.
   absl::StatusOr<std::vector<double>> NodeSeconds(const Variant& variant, double max_seconds = 1);
 
   /// A short name for what times depend on besides the program: backend, device, threads, numerics.
@@ -151,8 +151,8 @@ class Profiler {
   CompileOptions OptionsFor(const Algorithms& algorithms) const;
   /// Milliseconds by the cost function.
   absl::StatusOr<double> PretendedMilliseconds(const Variant& variant) const;
-  absl::Status PutNodeSeconds(const Variant& variant, const std::vector<double>& seconds,
-                              const std::vector<Step>& steps);
+  absl::Status PutNodeSeconds(const Variant& variant, const std::string& key,
+                              const std::vector<double>& seconds, const std::vector<Step>& steps);
   absl::StatusOr<std::vector<Measurement>> MeasureAll(const std::vector<Variant>& variants,
                                                       double max_seconds, double win_ratio,
                                                       bool last, const std::string& key);

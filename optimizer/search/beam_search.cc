@@ -138,7 +138,8 @@ class BeamSearcher {
 
   /// Half of the candidates that `options_` allows are left for the search's rounds.
   bool MayTryObvious() const {
-    return !session_.Stopped() && result_.counters.proposed() < (options_.max_candidates + 1) / 2;
+    return !session_.Stopped() &&
+           result_.counters.proposed() < options_.max_candidates - options_.max_candidates / 2;
   }
 
   /// Takes exact mutants that save a good part of their work, the largest part of the program's
@@ -169,13 +170,13 @@ class BeamSearcher {
         MENDEL_ASSIGN_OR_RETURN(const bool keep, VerifyAndMeasure(candidate));
         tried_.erase(candidate.key);  // what is refused now may gain later
         if (!keep || candidate.alone.ratio > kObviouslyBelow) continue;
-        if (candidate.GainShare() < kObviousGain) {
-          taken.insert(nodes.begin(), nodes.end());
-          small.push_back(std::move(candidate));
-          continue;
+        CandidateClass again = candidate;  // one that is refused alone may gain with others
+        if (candidate.GainShare() >= kObviousGain) {
+          MENDEL_ASSIGN_OR_RETURN(improved, trials_.TryEverywhere(candidate));
         }
-        MENDEL_ASSIGN_OR_RETURN(improved, trials_.TryEverywhere(candidate));
         if (improved) break;  // others may be inside it
+        taken.insert(nodes.begin(), nodes.end());
+        small.push_back(std::move(again));
       }
       if (!improved) {
         MENDEL_ASSIGN_OR_RETURN(improved, TrySmall(small, deadline));

@@ -69,6 +69,7 @@ absl::StatusOr<bool> WholeTrials::TryEverywhere(CandidateClass& candidate) {
     in_best_ = std::move(program.candidates);
   } else if (!trial.dropped && trial.ratio < kNarrowly &&
              candidate.measurements + 1 < kMeasurements) {
+    std::erase_if(refused_, [&](const auto& before) { return before.key == candidate.key; });
     refused_.push_back(std::move(candidate));
     ++refused_.back().measurements;
     refused_.back().best_changed = accepted_.size();

@@ -11,7 +11,7 @@
 namespace mendel::cpu {
 namespace {
 
-bool IsConvolution(const Node& node) {
+bool HasBlockedLayouts(const Node& node) {
   return node.op->name == "Conv" || node.op->name == "ConvTranspose";
 }
 
@@ -74,7 +74,7 @@ void ChargeConversions(const Graph& graph, const std::map<int32_t, std::string>&
       const bool follows =
           reader != nullptr &&
           std::any_of(reader->nodes.begin(), reader->nodes.end(), [&](int32_t node) {
-            return IsConvolution(graph.node(node)) || FollowsLayout(graph.node(node));
+            return HasBlockedLayouts(graph.node(node)) || FollowsLayout(graph.node(node));
           });
       if (!follows) continue;
       for (const Step* side : {producer, reader}) {

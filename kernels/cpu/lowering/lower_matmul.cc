@@ -117,15 +117,16 @@ Place PackColumns(Lowering& lowering, ValueId value, const std::vector<double>& 
                                 wanted);
 }
 
-struct Choice {
+struct ProductChoice {
   size_t post_ops = 0;
   Epilogue epilogue;
   Chosen chosen;
 };
 
-std::optional<Choice> ChooseWithPostOps(Lowering& lowering, const Group& group, const Problem& p,
-                                        const memory::desc& left, const memory::desc& right,
-                                        memory::data_type result, const Accept& accept) {
+std::optional<ProductChoice> ChooseWithPostOps(Lowering& lowering, const Group& group,
+                                               const Problem& p, const memory::desc& left,
+                                               const memory::desc& right, memory::data_type result,
+                                               const Accept& accept) {
   for (size_t count = group.post_ops.size() + 1; count-- > 0;) {
     std::optional<Epilogue> epilogue =
         MakeEpilogue(lowering, group, count, p.out.back(), Kernels::kOneDnn);
@@ -139,7 +140,7 @@ std::optional<Choice> ChooseWithPostOps(Lowering& lowering, const Group& group, 
     try {
       const dnnl::matmul::desc desc(left, right, bias, Plain(p.out, result));
       std::optional<Chosen> chosen = Choose<dnnl::matmul>(desc, epilogue->attributes, accept);
-      if (chosen.has_value()) return Choice{count, std::move(*epilogue), std::move(*chosen)};
+      if (chosen.has_value()) return ProductChoice{count, std::move(*epilogue), std::move(*chosen)};
     } catch (const dnnl::error&) {
       continue;  // a combination that oneDNN does not describe
     }
@@ -160,7 +161,7 @@ absl::StatusOr<bool> LowerLowPrecision(Lowering& lowering, const Group& group,
   const Node& node = lowering.graph().node(group.nodes[0]);
   const Problem p = InLowPrecision(ProblemOf(lowering.graph(), node), algorithm);
   const memory::desc left = Plain(p.left, kBf16);
-  const std::optional<Choice> choice =
+  const std::optional<ProductChoice> choice =
       ChooseLowPrecision(group, [&](memory::data_type result, Quality quality) {
         return ChooseWithPostOps(lowering, group, p, left, AnyFormat(p.right, kBf16), result,
                                  AcceptQuality(quality));
@@ -245,7 +246,7 @@ absl::StatusOr<bool> LowerMatMul(Lowering& lowering, const Group& group) {
       const auto left_now = Operand(lowering, node.inputs[0], p.left, view && !p.flat);
       std::pair<Place, memory::desc> right_now;
       if (!packed) right_now = Operand(lowering, node.inputs[1], p.right, as_it_lies && !p.flat);
-      std::optional<Choice> choice = ChooseWithPostOps(
+      std::optional<ProductChoice> choice = ChooseWithPostOps(
           lowering, group, p, left_now.second, packed ? AnyFormat(p.right) : right_now.second, kF32,
           AcceptQuality(quality));
       if (!choice.has_value()) continue;

@@ -89,9 +89,9 @@ std::array<int64_t, 3> Spatial(const Ints& values, size_t skip, size_t spatial, 
 }
 
 /// Translates one claim into a problem and its operands.
-class Builder {
+class StripBuilder {
  public:
-  Builder(Lowering& lowering, int32_t patch, const StripClaim& claim)
+  StripBuilder(Lowering& lowering, int32_t patch, const StripClaim& claim)
       : lowering_(lowering), patch_(patch), claim_(claim) {}
 
   /// Chooses the places of the patched value and of the result.
@@ -308,7 +308,7 @@ class Builder {
 const StripIsa* StripIsaHere() { return NativeKernelsHere(&StripAvx2, &StripAvx512); }
 
 void LowerPatch(Lowering& lowering, int32_t patch, const StripClaim& claim) {
-  Builder(lowering, patch, claim).Emit();
+  StripBuilder(lowering, patch, claim).Emit();
 }
 
 }  // namespace mendel::cpu
