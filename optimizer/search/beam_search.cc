@@ -44,6 +44,7 @@ constexpr int kObviousRounds = 3;
 // Comparisons of whole programs that must fit behind the trial of a small gain: the choice of
 // algorithms, which often gains more, takes about as long as five of them.
 constexpr double kKeptComparisons = 6;
+constexpr double kKeptBehindLarge = 2;   // behind the trial of a large gain
 constexpr double kObviousBudget = 0.35;  // of the search's
 constexpr double kLeastSaving = 0.05;    // of the work: such mutants deserve more of the time
 constexpr double kAlgorithmShare = 0.65, kLessAlgorithmShare = 0.5;
@@ -163,8 +164,8 @@ class BeamSearcher {
           continue;
         const double trial = session_.AloneSeconds(candidate.SecondsOfOne());
         if (deadline.SecondsLeft() < trial || !MayTryObvious()) break;
-        if (!IsLarge(candidate) &&
-            !session_.Affords(trial + kKeptComparisons * session_.whole_seconds()))
+        const double kept = IsLarge(candidate) ? kKeptBehindLarge : kKeptComparisons;
+        if (!candidate.first_of_all && !session_.Affords(trial + kept * session_.whole_seconds()))
           continue;
         session_.Report(std::string(candidate.rule->name));
         MENDEL_ASSIGN_OR_RETURN(const bool keep, VerifyAndMeasure(candidate));

@@ -71,9 +71,10 @@ std::string SearchSession::Key(const std::string& method) const {
 absl::Status SearchSession::Begin(double algorithm_share) {
   Report("algorithms");
   begun_ = true;
-  // The program with the algorithms chosen must still be compared, and once more at the end.
+  // The program with the algorithms chosen must still be compared, and once more at the end. By
+  // then it is faster than the pair whose comparison `whole_seconds_` estimates.
   const double left = deadline_.SecondsLeft();
-  profiler_.LimitTime(In(std::min(algorithm_share * left, left - 2 * whole_seconds_)),
+  profiler_.LimitTime(In(std::min(algorithm_share * left, left - 1.5 * whole_seconds_)),
                       BudgetName(options_));
   const Graph graph = result_.best.graph;
   MENDEL_ASSIGN_OR_RETURN(const Algorithms algorithms,
