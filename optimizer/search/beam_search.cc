@@ -171,13 +171,13 @@ class BeamSearcher {
         MENDEL_ASSIGN_OR_RETURN(const bool keep, VerifyAndMeasure(candidate));
         tried_.erase(candidate.key);  // what is refused now may gain later
         if (!keep || candidate.alone.ratio > kObviouslyBelow) continue;
-        CandidateClass again = candidate;  // one that is refused alone may gain with others
         if (candidate.GainShare() >= kObviousGain) {
-          MENDEL_ASSIGN_OR_RETURN(improved, trials_.TryEverywhere(candidate));
+          CandidateClass alone = candidate;  // one that is refused alone may gain with others
+          MENDEL_ASSIGN_OR_RETURN(improved, trials_.TryEverywhere(alone));
         }
         if (improved) break;  // others may be inside it
         taken.insert(nodes.begin(), nodes.end());
-        small.push_back(std::move(again));
+        small.push_back(std::move(candidate));
       }
       if (!improved) {
         MENDEL_ASSIGN_OR_RETURN(improved, TrySmall(small, deadline));

@@ -194,44 +194,6 @@ double PretendedSeconds(const Node& node) {
   return node.op->name == "Conv" ? 1e-3 : node.op->name == "Softmax" ? 0.1 : 0;
 }
 
-/// Its steps take what PretendedSeconds says of their nodes, and the program their sum.
-class PretendedExecutable final : public Executable {
- public:
-  PretendedExecutable(std::unique_ptr<Executable> program, const Graph& graph)
-      : program_(std::move(program)) {
-    for (const Step& step : program_->steps()) {
-      double& seconds = steps_.emplace_back(0);
-      for (const int32_t node : step.nodes) {
-        const Node& computed = graph.node(node);
-        if (!IsWeight(graph, {node, 0})) seconds += PretendedSeconds(computed);
-      }
-      total_ += seconds;
-    }
-  }
-  const std::vector<Step>& steps() const override { return program_->steps(); }
-  absl::Status Run(std::span<const std::span<const std::byte>> inputs,
-                   std::span<const std::span<std::byte>> outputs) override {
-    return program_->Run(inputs, outputs);
-  }
-  absl::Status RunTimed(std::span<const std::span<const std::byte>> inputs,
-                        std::span<const std::span<std::byte>> outputs,
-                        std::vector<double>& seconds) override {
-    seconds = steps_;
-    return program_->Run(inputs, outputs);
-  }
-  absl::StatusOr<double> TimeRun(std::span<const std::span<const std::byte>>,
-                                 std::span<const std::span<std::byte>>,
-                                 const std::function<void()>&) override {
-    return std::max(total_, 1e-4);
-  }
-  MemoryReport memory() const override { return program_->memory(); }
-
- private:
-  std::unique_ptr<Executable> program_;
-  std::vector<double> steps_;
-  double total_ = 0;
-};
-
 /// "reference", where a program takes 1 ms for each convolution and 100 ms for a softmax.
 class MostlySoftmax final : public Backend {
  public:
@@ -242,7 +204,17 @@ class MostlySoftmax final : public Backend {
   absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph,
                                                       const CompileOptions&) const override {
     MENDEL_ASSIGN_OR_RETURN(auto program, FindBackend("reference")->Compile(graph, {}));
-    return std::make_unique<PretendedExecutable>(std::move(program), graph);
+    std::vector<double> steps;
+    double total = 0;
+    for (const Step& step : program->steps()) {
+      double& seconds = steps.emplace_back(0);
+      for (const int32_t node : step.nodes) {
+        if (!IsWeight(graph, {node, 0})) seconds += PretendedSeconds(graph.node(node));
+      }
+      total += seconds;
+    }
+    return std::make_unique<ClockedExecutable>(std::move(program), std::max(total, 1e-4),
+                                               std::move(steps));
   }
 };
 
