@@ -150,8 +150,8 @@ TEST_F(BenchOnADevice, LocksItAndReportsItsClock) {
   const absl::Status status = Bench({SmallPlan(kMeasuredBackend)});
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_THAT(context_.lines, HasSubstr("median 2.000 ms"));
-  EXPECT_THAT(context_.lines, HasSubstr("device before  300 of 1980 MHz, held back by idleness\n"));
-  EXPECT_THAT(context_.lines, HasSubstr("device after   1500 of 1980 MHz, not held back\n"));
+  EXPECT_THAT(context_.lines, HasSubstr("device before  300 of 1980 MHz, throttled by idleness\n"));
+  EXPECT_THAT(context_.lines, HasSubstr("device after   1500 of 1980 MHz, not throttled\n"));
   EXPECT_EQ(context_.facts()["device"]["before"].dump(),
             R"({"clock_mhz":300,"max_clock_mhz":1980,"held_by":["idleness"]})");
   EXPECT_EQ(context_.facts()["device"]["after"].dump(),

@@ -40,7 +40,7 @@ Json EGraphJson(const EGraphReport& report) {
 
 void ReportEGraph(const EGraphReport& report, Context& context) {
   context.Line(Cat("e-graph     ", report.nodes, " e-nodes, ", report.classes, " classes, ",
-                   report.applications, " alternatives, ", report.banned, " rules held back; ",
+                   report.applications, " alternatives, ", report.banned, " rules banned; ",
                    report.extractions, " extractions, the last by ", report.extraction, " (",
                    report.columns, " variables, ", report.rows, " rows, ", report.loop_cuts,
                    " loop cuts): ", Decimals(report.predicted_ms, 3), " ms, at most ",

@@ -32,8 +32,8 @@ std::string ConditionsText(const DeviceConditions& conditions) {
   if (conditions.held_by.has_value()) {
     std::string reasons;
     for (const std::string& reason : *conditions.held_by)
-      reasons += Cat(reasons.empty() ? "held back by " : " and ", reason);
-    text += Cat(text.empty() ? "" : ", ", reasons.empty() ? "not held back" : reasons);
+      reasons += Cat(reasons.empty() ? "throttled by " : " and ", reason);
+    text += Cat(text.empty() ? "" : ", ", reasons.empty() ? "not throttled" : reasons);
   }
   return text.empty() ? "nothing reported" : text;
 }

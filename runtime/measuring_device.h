@@ -23,7 +23,7 @@ struct DeviceConditions {
   std::optional<std::vector<std::string>> held_by;
 };
 
-/// "1980 of 1980 MHz, memory 2619 MHz, 312 of 700 W, 54 C, held back by the power limit"; "nothing
+/// "1980 of 1980 MHz, memory 2619 MHz, 312 of 700 W, 54 C, throttled by the power limit"; "nothing
 /// reported" where all is absent.
 std::string ConditionsText(const DeviceConditions& conditions);
 

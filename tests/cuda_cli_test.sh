@@ -45,7 +45,7 @@ expect 0 '; launches (in the order of the plan|depth first|up to [0-9]+ side by 
 expect 0 '^equivalent' "$mendel" verify gpu.plan --model net.onnx
 expect 0 '^equivalent.*fresh' "$mendel" verify gpu.plan --model net.onnx --fresh
 expect 0 '^plan +median .*runs' "$mendel" bench gpu.plan --duration 50ms
-expect 0 '^device after +1500 of 1980 MHz.* held back by the power limit' "$mendel" bench gpu.plan --duration 50ms
+expect 0 '^device after +1500 of 1980 MHz.* throttled by the power limit' "$mendel" bench gpu.plan --duration 50ms
 expect 0 '"speedup": ' "$mendel" bench gpu.plan --duration 50ms --baseline --json
 expect 0 'wrote +rebound.plan' "$mendel" rebind gpu.plan --model other.onnx -o rebound.plan
 # With the same cache, nothing is measured anew, and no kernel is compiled.

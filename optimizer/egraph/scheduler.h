@@ -8,7 +8,7 @@
 
 namespace mendel {
 
-/// egg's back-off: a rule with more new matches in a round than its limit is held back for some
+/// egg's back-off: a rule with more new matches in a round than its limit is banned for some
 /// rounds; each time both its limit and the length of its next ban double (Willsey et al. 2021,
 /// section 5; egg's BackoffScheduler).
 class BackoffScheduler {
@@ -21,7 +21,7 @@ class BackoffScheduler {
     return it != rules_.end() && round < it->second.banned_until;
   }
 
-  /// False: `rule` is held back from this round on, its matches must wait.
+  /// False: `rule` is banned from this round on; its matches must wait.
   bool Admit(const std::string& rule, int64_t matches, int64_t round) {
     State& state = rules_[rule];
     if (matches <= match_limit_ << state.bans) return true;
@@ -46,7 +46,7 @@ class BackoffScheduler {
     return true;
   }
 
-  /// Times that a rule was held back.
+  /// Times that a rule was banned.
   int64_t bans() const { return bans_; }
 
  private:

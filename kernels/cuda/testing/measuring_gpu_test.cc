@@ -28,13 +28,13 @@ TEST(MeasuringGpu, ReportsClockAndPower) {
   const auto conditions = gpu.Conditions();
   ASSERT_TRUE(conditions.ok()) << conditions.status();
   EXPECT_EQ(ConditionsText(*conditions),
-            "1500 of 1980 MHz, memory 2619 MHz, 313 of 700 W, 54 C, held back by the power limit "
+            "1500 of 1980 MHz, memory 2619 MHz, 313 of 700 W, 54 C, throttled by the power limit "
             "and heat");
   EXPECT_EQ(ConditionsText({}), "nothing reported");
   DeviceConditions little;
   little.celsius = 40;
   little.held_by.emplace();
-  EXPECT_EQ(ConditionsText(little), "40 C, not held back");
+  EXPECT_EQ(ConditionsText(little), "40 C, not throttled");
 }
 
 TEST(MeasuringGpu, WhatIsNotReportedIsAbsent) {
@@ -43,7 +43,7 @@ TEST(MeasuringGpu, WhatIsNotReportedIsAbsent) {
   const MeasuringGpu gpu(driver.table(), &nvml.table());
   nvml.FailAt(1);
   EXPECT_TRUE(absl::IsUnavailable(gpu.Conditions().status())) << "no handle";
-  const char* const missing[] = {"1500", "1980", "memory", "313", "700", "54 C", "held back"};
+  const char* const missing[] = {"1500", "1980", "memory", "313", "700", "54 C", "throttled"};
   for (int64_t call = 2; call <= 8; ++call) {
     nvml.FailAt(call);
     const auto conditions = gpu.Conditions();
