@@ -14,7 +14,7 @@
 #include "optimizer/profile/node_seconds.h"
 #include "optimizer/profile/operator_profiles.h"
 #include "optimizer/profile/subprogram_key.h"
-#include "optimizer/search/trial.h"
+#include "optimizer/profile/trial.h"
 #include "runtime/measuring_device.h"
 
 namespace mendel {
@@ -221,17 +221,11 @@ absl::StatusOr<std::vector<Measurement>> Profiler::Compare(const std::vector<Var
   }
   if (options_.error_on_miss)
     return absl::NotFoundError("no stored measurement of this pair of programs");
-  return MeasureAll(variants, max_seconds, win_ratio, occasion == kLastOccasion, key);
+  return MeasureAll(variants, {max_seconds, win_ratio, occasion == kLastOccasion}, key);
 }
 
-absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<Variant>& variants,
-                                                              double max_seconds, double win_ratio,
-                                                              bool last, const std::string& key) {
-  const Stopwatch clock;
-  Trial trial(variants[0].graph);
-  std::vector<std::unique_ptr<Executable>> executables;
-  std::vector<Executable*> right;
-  std::vector<std::string> differences(variants.size());
+absl::Status Profiler::CompileAll(const std::vector<Variant>& variants, Trial& trial,
+                                  Compared& compared) {
   OutputBytes want;
   for (size_t k = 0; k < variants.size(); ++k) {
     auto executable = Compile(variants[k]);
@@ -239,59 +233,79 @@ absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<
         executable.ok() ? trial.Run(**executable) : executable.status();
     if (!have.ok() && k == 0) return have.status();
     if (k == 0) want = **have;
-    differences[k] =
-        have.ok() ? Difference(variants[0].graph, want, **have) : Failed(have.status());
-    if (!differences[k].empty()) {
-      Warn(variants[k].name, differences[k]);
-      continue;
+    compared.differences.push_back(have.ok() ? Difference(variants[0].graph, want, **have)
+                                             : Failed(have.status()));
+    if (compared.differences[k].empty())
+      compared.right.push_back(*std::move(executable));
+    else
+      Warn(variants[k].name, compared.differences[k]);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MeasureOptions::Rounds> Profiler::RoundsOf(const std::vector<Variant>& variants,
+                                                          const Trial& trial, Compared& compared,
+                                                          const Limits& limits,
+                                                          const Stopwatch& clock) {
+  if (options_.costs) {
+    MeasureOptions::Rounds rounds;
+    for (size_t k = 0; k < variants.size(); ++k) {
+      if (!compared.differences[k].empty()) continue;
+      MENDEL_ASSIGN_OR_RETURN(const double milliseconds, PretendedMilliseconds(variants[k]));
+      rounds.push_back({milliseconds});
     }
-    right.push_back(executable->get());
-    executables.push_back(*std::move(executable));
+    return rounds;
   }
   MeasureOptions options;
-  options.min_seconds = 0.3 * max_seconds;
-  options.max_seconds = max_seconds;
+  options.min_seconds = 0.3 * limits.max_seconds;
+  options.max_seconds = limits.max_seconds;
   options.min_runs = kMinRounds;
   options.warmup = 0;  // they have run
   options.cold = true;
   options.deadline = deadline_;
-  if (win_ratio < 1) {
+  if (limits.win_ratio < 1) {
     options.more_seconds = [&](const MeasureOptions::Rounds& so_far) {
       plain_seconds_ = clock.Seconds();
       // An added measurement must leave time for the last comparison, which takes about as long and
       // may be undecided, too.
-      const double spare = deadline_.SecondsLeft() - (last ? 0 : kLastShare * plain_seconds_);
-      return Undecided(so_far, win_ratio) ? MoreSeconds(so_far, max_seconds, spare) : 0;
+      const double spare =
+          deadline_.SecondsLeft() - (limits.last ? 0 : kLastShare * plain_seconds_);
+      return Undecided(so_far, limits.win_ratio) ? MoreSeconds(so_far, limits.max_seconds, spare)
+                                                 : 0;
     };
   }
-  std::vector<std::vector<double>> rounds;  // milliseconds
+  std::vector<Executable*> right;
+  for (const auto& executable : compared.right) right.push_back(executable.get());
+  auto rounds = MeasureRounds(right, variants[0].graph, trial.inputs(), options);
+  if (plain_seconds_ == 0) plain_seconds_ = clock.Seconds();
+  return rounds;
+}
+
+absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<Variant>& variants,
+                                                              const Limits& limits,
+                                                              const std::string& key) {
+  const Stopwatch clock;
+  Trial trial(variants[0].graph);
+  Compared compared;
+  MENDEL_RETURN_IF_ERROR(CompileAll(variants, trial, compared));
   const std::string before = ConditionsNow("before");
-  if (options_.costs) {
-    for (size_t k = 0; k < variants.size(); ++k) {
-      if (!differences[k].empty()) continue;
-      MENDEL_ASSIGN_OR_RETURN(const double milliseconds, PretendedMilliseconds(variants[k]));
-      rounds.push_back({milliseconds});
-    }
-  } else {
-    MENDEL_ASSIGN_OR_RETURN(rounds,
-                            MeasureRounds(right, variants[0].graph, trial.inputs(), options));
-    if (plain_seconds_ == 0) plain_seconds_ = clock.Seconds();
-  }
+  MENDEL_ASSIGN_OR_RETURN(const MeasureOptions::Rounds rounds,
+                          RoundsOf(variants, trial, compared, limits, clock));
   const std::string after = ConditionsNow("after");
   measured_ += static_cast<int64_t>(variants.size());
   std::vector<Measurement> measurements;
   std::string text;
-  for (size_t k = 0, timed = 0; k < variants.size(); ++k) {
-    if (differences[k].empty()) {
+  size_t timed = 0;
+  for (const std::string& difference : compared.differences) {
+    if (difference.empty()) {
       measurements.push_back(
           {Summarize(rounds[timed]), CompareRounds(rounds[0], rounds[timed]), false});
       ++timed;
+      text += Cat(PrintMeasurement(measurements.back()), "\n");
     } else {
       measurements.push_back(Dropped());
+      text += Cat(kDropped, difference, "\n");
     }
-    text +=
-        differences[k].empty() ? PrintMeasurement(measurements[k]) : Cat(kDropped, differences[k]);
-    text += "\n";
   }
   const bool cut = !options_.costs && rounds[0].size() < kFewStoredRounds;
   const std::string stored_key = cut ? Cat(key, " ", budget_) : key;

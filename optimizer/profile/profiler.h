@@ -51,6 +51,8 @@ struct Measurement {
 using CostFunction =
     std::function<absl::StatusOr<std::vector<double>>(const Graph&, const CompileOptions&)>;
 
+class Trial;
+
 struct ProfilerOptions {
   int threads = 1;
   /// CPUs of the runs (CompileOptions::cpus); stored times are those of the same CPUs.
@@ -153,9 +155,22 @@ class Profiler {
   absl::StatusOr<double> PretendedMilliseconds(const Variant& variant) const;
   absl::Status PutNodeSeconds(const Variant& variant, const std::string& key,
                               const std::vector<double>& seconds, const std::vector<Step>& steps);
+  /// The programs of one comparison.
+  struct Compared {
+    std::vector<std::unique_ptr<Executable>> right;  ///< of the variants without a difference
+    std::vector<std::string> differences;            ///< of each variant from the first one
+  };
+  struct Limits {
+    double max_seconds = 0;
+    double win_ratio = 1;
+    bool last = false;  ///< nothing is compared after it
+  };
+  absl::Status CompileAll(const std::vector<Variant>& variants, Trial& trial, Compared& compared);
+  absl::StatusOr<MeasureOptions::Rounds> RoundsOf(const std::vector<Variant>& variants,
+                                                  const Trial& trial, Compared& compared,
+                                                  const Limits& limits, const Stopwatch& clock);
   absl::StatusOr<std::vector<Measurement>> MeasureAll(const std::vector<Variant>& variants,
-                                                      double max_seconds, double win_ratio,
-                                                      bool last, const std::string& key);
+                                                      const Limits& limits, const std::string& key);
   static constexpr std::string_view kFailed = "failed: ";
   /// `reason`: what the numbers differ by, or Failed.
   void Warn(const std::string& what, const std::string& reason);

@@ -17,7 +17,7 @@
 #include "graph/text.h"
 #include "optimizer/profile/profiler.h"
 #include "optimizer/profile/profiler_times.h"
-#include "optimizer/search/trial.h"
+#include "optimizer/profile/trial.h"
 
 namespace mendel {
 namespace {

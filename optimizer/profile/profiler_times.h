@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "optimizer/profile/profiler.h"
-#include "optimizer/search/trial.h"
+#include "optimizer/profile/trial.h"
 
 namespace mendel {
 

@@ -1,4 +1,4 @@
-#include "optimizer/search/trial.h"
+#include "optimizer/profile/trial.h"
 
 #include <algorithm>
 #include <utility>

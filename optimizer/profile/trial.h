@@ -1,6 +1,6 @@
 // One graph's executables on one set of inputs: their outputs, and the times of their steps.
-#ifndef MENDEL_OPTIMIZER_SEARCH_TRIAL_H_
-#define MENDEL_OPTIMIZER_SEARCH_TRIAL_H_
+#ifndef MENDEL_OPTIMIZER_PROFILE_TRIAL_H_
+#define MENDEL_OPTIMIZER_PROFILE_TRIAL_H_
 
 #include <cstddef>
 #include <span>
@@ -45,4 +45,4 @@ class Trial {
 
 }  // namespace mendel
 
-#endif  // MENDEL_OPTIMIZER_SEARCH_TRIAL_H_
+#endif  // MENDEL_OPTIMIZER_PROFILE_TRIAL_H_
