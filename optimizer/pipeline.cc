@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
+#include <variant>
 
 #include "base/deadline.h"
 #include "base/hash.h"
@@ -190,142 +193,219 @@ bool DisableRulesOf(const std::vector<plan::AppliedMutant>& mutants,
   return disabled.size() > before;
 }
 
+/// The options to try instead of those of an attempt that is not possible or was refused.
+struct Retry {
+  OptimizeOptions options;
+  std::string notice;
+};
+
+/// Options with a class of numerics that suits the model and the backend; none where `options` do.
+std::optional<Retry> OtherNumerics(const Graph& original, const OptimizeOptions& options,
+                                   const Backend& backend) {
+  Retry retry{options, {}};
+  if (NumericsFor(original, options.numerics) != options.numerics && !options.refuse_int8 &&
+      backend.Supports(Numerics::kInt8).ok()) {
+    retry.options.numerics = Numerics::kInt8;
+    retry.notice = "numerics int8: the model is quantized, and so are its products";
+    return retry;
+  }
+  if (const absl::Status supported = backend.Supports(options.numerics); !supported.ok()) {
+    retry.options.numerics = NextStricter(backend, options.numerics);
+    retry.notice =
+        Cat("numerics ", NumericsName(options.numerics), " allows no more than ",
+            NumericsName(retry.options.numerics), " here: ", std::string(supported.message()));
+    return retry;
+  }
+  return std::nullopt;
+}
+
+/// One pass through all phases. Each phase fills its part of the result; one that refuses the
+/// search's program says what to try instead.
+class Attempt {
+ public:
+  Attempt(const Graph& original, const OptimizeOptions& options, const Backend& backend,
+          ProfileCache& cache, Profiler& profiler)
+      : original_(original),
+        options_(options),
+        backend_(backend),
+        cache_(cache),
+        profiler_(profiler),
+        verifier_(options.verifier) {}
+
+  absl::Status FindProgram();
+  absl::StatusOr<std::optional<Retry>> ProveProgram();
+  absl::StatusOr<std::optional<Retry>> CompareNumbers();
+  absl::StatusOr<OptimizeResult> Finish();
+
+ private:
+  /// The certificate's limit in seconds.
+  double CertifyLimit() const;
+  Retry WithoutUnprovenMutants(const absl::Status& status) const;
+  Retry WithLessRisk() const;
+
+  const Stopwatch clock_;
+  const Graph& original_;
+  const OptimizeOptions& options_;
+  const Backend& backend_;
+  ProfileCache& cache_;
+  Profiler& profiler_;
+  VerifierOptions verifier_;
+  Graph baseline_;
+  OptimizeResult result_;
+};
+
+absl::Status Attempt::FindProgram() {
+  MENDEL_ASSIGN_OR_RETURN(const Graph source, MakeSource(original_, options_, verifier_));
+  std::set<std::string> faults;
+  MENDEL_ASSIGN_OR_RETURN(baseline_, Timed("normalize", options_, result_, [&] {
+                            return Normalize(source, options_.search.disabled_rules, faults,
+                                             BudgetOf(options_.search, kNormalizeShare));
+                          }));
+  NoteAddsNothing(backend_, baseline_, options_.numerics, result_.notices);
+  MENDEL_ASSIGN_OR_RETURN(result_.search, Timed("search", options_, result_, [&] {
+                            SearchOptions search = options_.search;
+                            search.spare_seconds -= clock_.Seconds();
+                            return Search(baseline_, profiler_, cache_, search);
+                          }));
+  if (options_.costs)
+    result_.search.baseline_time.runs = result_.search.best_time.runs = 0;  // nothing was timed
+  faults.insert(result_.search.warnings.begin(), result_.search.warnings.end());
+  result_.notices.insert(result_.notices.end(), faults.begin(), faults.end());
+  return absl::OkStatus();
+}
+
+double Attempt::CertifyLimit() const {
+  return options_.certify_seconds > 0 ? options_.certify_seconds
+                                      : AutomaticCertifyLimit(original_, result_.search.best.graph);
+}
+
+/// The draws of the certificate come after the search has fixed the graph.
+absl::StatusOr<std::optional<Retry>> Attempt::ProveProgram() {
+  // An estimate must not leave a model without any plan.
+  const bool limited = options_.certify_seconds > 0 || !options_.search.baseline_only;
+  auto certificate = Timed("certify", options_, result_, [&] {
+    if (limited) verifier_.deadline = Deadline::After(CertifyLimit());
+    return CertifyOrReuse(original_, result_.search.best.graph, verifier_, cache_,
+                          result_.certificate_reused);
+  });
+  if (IsNoProof(certificate.status()) && !options_.search.baseline_only)
+    return WithoutUnprovenMutants(certificate.status());
+  MENDEL_ASSIGN_OR_RETURN(result_.certificate, std::move(certificate));
+  return std::nullopt;
+}
+
+Retry Attempt::WithoutUnprovenMutants(const absl::Status& status) const {
+  Retry retry{options_, {}};
+  SearchOptions& search = retry.options.search;
+  search.budget_seconds = LeftForASecondSearch(options_.search, clock_);
+  const bool timed_out = absl::IsDeadlineExceeded(status);
+  if (timed_out || !DisableRulesOf(result_.search.mutants, search.disabled_rules))
+    search.baseline_only = true;
+  retry.notice = Cat(search.baseline_only ? "the plan is the baseline" : "mutants were left out",
+                     ", because the certificate of the mutants found ",
+                     timed_out ? Cat("takes more than ", CertifyLimit(), " s")
+                               : Cat("failed: ", std::string(status.message())));
+  return retry;
+}
+
+absl::StatusOr<std::optional<Retry>> Attempt::CompareNumbers() {
+  MENDEL_ASSIGN_OR_RETURN(result_.gate, Timed("numeric gate", options_, result_, [&] {
+                            return LimitedGate(original_, baseline_, result_.search.best, profiler_,
+                                               options_, result_.notices);
+                          }));
+  if (result_.gate.inputs == 0 && !options_.search.baseline_only) {
+    Retry retry{options_, Cat("the plan is the baseline, because the numeric gate of the mutants "
+                              "found takes more than ",
+                              GateLimit(options_, original_), " s")};
+    retry.options.search.baseline_only = true;
+    return retry;
+  }
+  if (result_.gate.passed) return std::nullopt;
+  if (options_.search.baseline_only) return InternalError("numeric gate: ", result_.gate.failure);
+  return WithLessRisk();
+}
+
+/// Takes risk away step by step: first algorithms of other rounding, then mutants (sums in another
+/// order can be too much for an ill-conditioned network).
+Retry Attempt::WithLessRisk() const {
+  Retry retry{options_, {}};
+  const Numerics stricter = NextStricter(backend_, options_.numerics);
+  const bool baseline_only = options_.numerics == Numerics::kStrict;
+  retry.options.numerics = stricter;
+  retry.options.refuse_int8 = true;
+  retry.options.search.baseline_only = baseline_only;
+  // Measurements are stored, so that a search with little time left still chooses well.
+  retry.options.search.budget_seconds = LeftForASecondSearch(options_.search, clock_);
+  retry.notice =
+      baseline_only
+          ? Cat("the plan is the baseline, because the numeric gate refused the mutants found: ",
+                result_.gate.failure)
+          : Cat("numerics ", NumericsName(stricter), " was used, because under ",
+                NumericsName(options_.numerics),
+                " the numeric gate refused: ", result_.gate.failure);
+  return retry;
+}
+
+absl::StatusOr<OptimizeResult> Attempt::Finish() {
+  Plan& plan = result_.plan;
+  plan.graph = result_.search.best.graph;
+  plan.baseline = std::move(baseline_);
+  plan.certificate_bytes = SerializeCertificate(result_.certificate);
+  plan.info = MakeInfo(options_, backend_, result_);
+  MENDEL_ASSIGN_OR_RETURN(
+      plan.engines, backend_.Engines(plan.graph, {.threads = options_.threads,
+                                                  .numerics = options_.numerics,
+                                                  .algorithms = result_.search.best.algorithms}));
+  // The text serves other devices: a plan for this one is complete without it.
+  auto kernels = WriteKernels(plan.graph);
+  if (kernels.ok()) {
+    plan.kernels = *std::move(kernels);
+  } else {
+    result_.notices.push_back(
+        Cat("the plan carries no kernel texts: ", std::string(kernels.status().message())));
+  }
+  return std::move(result_);
+}
+
+/// An attempt's result, or what to do instead.
+absl::StatusOr<std::variant<OptimizeResult, Retry>> Try(const Graph& original,
+                                                        const OptimizeOptions& options,
+                                                        const Backend& backend,
+                                                        ProfileCache& cache) {
+  if (auto retry = OtherNumerics(original, options, backend)) return *std::move(retry);
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<int> cpus,
+                          CpusFor(backend, options.affinity, options.threads));
+  Profiler profiler(backend, cache,
+                    {.threads = options.threads,
+                     .cpus = cpus,
+                     .numerics = options.numerics,
+                     .error_on_miss = options.error_on_cache_miss,
+                     .costs = options.costs});
+  Attempt attempt(original, options, backend, cache, profiler);
+  MENDEL_RETURN_IF_ERROR(attempt.FindProgram());
+  MENDEL_ASSIGN_OR_RETURN(std::optional<Retry> retry, attempt.ProveProgram());
+  if (!retry.has_value()) {
+    MENDEL_ASSIGN_OR_RETURN(retry, attempt.CompareNumbers());
+  }
+  if (retry.has_value()) return *std::move(retry);
+  return attempt.Finish();
+}
+
 }  // namespace
 
 absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOptions& options,
                                         ProfileCache& cache) {
-  const Stopwatch clock;
-  OptimizeResult result;
   const Backend* backend =
       options.device != nullptr ? options.device : FindBackend(options.backend);
   if (backend == nullptr)
     return Unsupported("this program has no backend '", options.backend, "' (", BackendNames(),
                        ")");
   MENDEL_RETURN_IF_ERROR(Annotate(backend->Probe(), Cat("backend ", options.backend)));
-  if (NumericsFor(original, options.numerics) != options.numerics && !options.refuse_int8 &&
-      backend->Supports(Numerics::kInt8).ok()) {
-    OptimizeOptions integers = options;
-    integers.numerics = Numerics::kInt8;
-    MENDEL_ASSIGN_OR_RETURN(result, Optimize(original, integers, cache));
-    result.notices.insert(result.notices.begin(),
-                          "numerics int8: the model is quantized, and so are its products");
-    return result;
-  }
-  if (const absl::Status supported = backend->Supports(options.numerics); !supported.ok()) {
-    OptimizeOptions less = options;
-    less.numerics = NextStricter(*backend, options.numerics);
-    MENDEL_ASSIGN_OR_RETURN(result, Optimize(original, less, cache));
-    result.notices.insert(result.notices.begin(),
-                          Cat("numerics ", NumericsName(options.numerics), " allows no more than ",
-                              NumericsName(less.numerics), " here: ", supported.message()));
-    return result;
-  }
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<int> cpus,
-                          CpusFor(*backend, options.affinity, options.threads));
-  Profiler profiler(*backend, cache,
-                    {.threads = options.threads,
-                     .cpus = cpus,
-                     .numerics = options.numerics,
-                     .error_on_miss = options.error_on_cache_miss,
-                     .costs = options.costs});
-
-  VerifierOptions verifier = options.verifier;
-  MENDEL_ASSIGN_OR_RETURN(const Graph source, MakeSource(original, options, verifier));
-  std::set<std::string> faults;
-  MENDEL_ASSIGN_OR_RETURN(const Graph baseline, Timed("normalize", options, result, [&] {
-                            return Normalize(source, options.search.disabled_rules, faults,
-                                             BudgetOf(options.search, kNormalizeShare));
-                          }));
-  NoteAddsNothing(*backend, baseline, options.numerics, result.notices);
-  MENDEL_ASSIGN_OR_RETURN(result.search, Timed("search", options, result, [&] {
-                            SearchOptions search = options.search;
-                            search.spare_seconds -= clock.Seconds();
-                            return Search(baseline, profiler, cache, search);
-                          }));
-  if (options.costs)
-    result.search.baseline_time.runs = result.search.best_time.runs = 0;  // nothing was timed
-  faults.insert(result.search.warnings.begin(), result.search.warnings.end());
-  result.notices.insert(result.notices.end(), faults.begin(), faults.end());
-  // The draws of the certificate come after the search has fixed the graph.
-  const double limit = options.certify_seconds > 0
-                           ? options.certify_seconds
-                           : AutomaticCertifyLimit(original, result.search.best.graph);
-  // An estimate must not leave a model without any plan.
-  const bool limited = options.certify_seconds > 0 || !options.search.baseline_only;
-  auto certificate = Timed("certify", options, result, [&] {
-    if (limited) verifier.deadline = Deadline::After(limit);
-    return CertifyOrReuse(original, result.search.best.graph, verifier, cache,
-                          result.certificate_reused);
-  });
-  if (IsNoProof(certificate.status()) && !options.search.baseline_only) {
-    OptimizeOptions careful = options;
-    careful.search.budget_seconds = LeftForASecondSearch(options.search, clock);
-    const bool timed_out = absl::IsDeadlineExceeded(certificate.status());
-    if (timed_out || !DisableRulesOf(result.search.mutants, careful.search.disabled_rules))
-      careful.search.baseline_only = true;
-    MENDEL_ASSIGN_OR_RETURN(OptimizeResult second, Optimize(original, careful, cache));
-    second.notices.insert(
-        second.notices.begin(),
-        Cat(careful.search.baseline_only ? "the plan is the baseline" : "mutants were left out",
-            ", because the certificate of the mutants found ",
-            timed_out ? Cat("takes more than ", limit, " s")
-                      : Cat("failed: ", std::string(certificate.status().message()))));
-    return second;
-  }
-  MENDEL_ASSIGN_OR_RETURN(result.certificate, std::move(certificate));
-  MENDEL_ASSIGN_OR_RETURN(result.gate, Timed("numeric gate", options, result, [&] {
-                            return LimitedGate(original, baseline, result.search.best, profiler,
-                                               options, result.notices);
-                          }));
-  if (result.gate.inputs == 0 && !options.search.baseline_only) {
-    OptimizeOptions careful = options;
-    careful.search.baseline_only = true;
-    MENDEL_ASSIGN_OR_RETURN(OptimizeResult second, Optimize(original, careful, cache));
-    second.notices.insert(second.notices.begin(),
-                          Cat("the plan is the baseline, because the numeric gate of the mutants "
-                              "found takes more than ",
-                              GateLimit(options, original), " s"));
-    return second;
-  }
-  if (!result.gate.passed) {
-    if (options.search.baseline_only) return InternalError("numeric gate: ", result.gate.failure);
-    // Retries with less risk, step by step: no algorithms of other rounding, then no mutants (sums
-    // in another order can be too much for an ill-conditioned network).
-    OptimizeOptions careful = options;
-    careful.search.baseline_only = options.numerics == Numerics::kStrict;
-    careful.numerics = NextStricter(*backend, options.numerics);
-    careful.refuse_int8 = true;
-    // Measurements are stored, so that a search with little time left still chooses well.
-    careful.search.budget_seconds = LeftForASecondSearch(options.search, clock);
-    MENDEL_ASSIGN_OR_RETURN(OptimizeResult second, Optimize(original, careful, cache));
-    const std::string notice =
-        careful.search.baseline_only
-            ? Cat("the plan is the baseline, because the numeric gate refused the mutants found: ",
-                  result.gate.failure)
-            : Cat("numerics ", NumericsName(careful.numerics), " was used, because under ",
-                  NumericsName(options.numerics),
-                  " the numeric gate refused: ", result.gate.failure);
-    second.notices.insert(second.notices.begin(), notice);
-    return second;
-  }
-
-  result.plan.graph = result.search.best.graph;
-  result.plan.baseline = baseline;
-  result.plan.certificate_bytes = SerializeCertificate(result.certificate);
-  result.plan.info = MakeInfo(options, *backend, result);
-  MENDEL_ASSIGN_OR_RETURN(
-      result.plan.engines,
-      backend->Engines(result.plan.graph, {.threads = options.threads,
-                                           .numerics = options.numerics,
-                                           .algorithms = result.search.best.algorithms}));
-  // The text serves other devices: a plan for this one is complete without it.
-  auto kernels = WriteKernels(result.plan.graph);
-  if (kernels.ok()) {
-    result.plan.kernels = *std::move(kernels);
-  } else {
-    result.notices.push_back(
-        Cat("the plan carries no kernel texts: ", std::string(kernels.status().message())));
-  }
+  MENDEL_ASSIGN_OR_RETURN(auto outcome, Try(original, options, *backend, cache));
+  if (auto* result = std::get_if<OptimizeResult>(&outcome)) return std::move(*result);
+  auto& retry = std::get<Retry>(outcome);
+  MENDEL_ASSIGN_OR_RETURN(OptimizeResult result, Optimize(original, retry.options, cache));
+  result.notices.insert(result.notices.begin(), std::move(retry.notice));
   return result;
 }
 
