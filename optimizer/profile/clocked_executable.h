@@ -16,15 +16,19 @@
 
 namespace mendel {
 
-/// Computes what `program` computes; TimeRun says `seconds` without running it. RunTimed says
-/// `steps`, if there are any, instead of what the steps take.
+/// Computes what `program` computes; TimeRun says what `clock` does without running it. RunTimed
+/// says `steps`, if there are any, instead of what the steps take.
 class ClockedExecutable final : public Executable {
  public:
   using Inputs = std::span<const std::span<const std::byte>>;
   using Outputs = std::span<const std::span<std::byte>>;
   ClockedExecutable(std::unique_ptr<Executable> program, double seconds,
                     std::vector<double> steps = {})
-      : program_(std::move(program)), seconds_(seconds), steps_(std::move(steps)) {}
+      : ClockedExecutable(
+            std::move(program), [seconds] { return seconds; }, std::move(steps)) {}
+  ClockedExecutable(std::unique_ptr<Executable> program, std::function<double()> clock,
+                    std::vector<double> steps = {})
+      : program_(std::move(program)), clock_(std::move(clock)), steps_(std::move(steps)) {}
   const std::vector<Step>& steps() const override { return program_->steps(); }
   absl::Status Run(Inputs inputs, Outputs outputs) override {
     return program_->Run(inputs, outputs);
@@ -35,13 +39,13 @@ class ClockedExecutable final : public Executable {
     return absl::OkStatus();
   }
   absl::StatusOr<double> TimeRun(Inputs, Outputs, const std::function<void()>&) override {
-    return seconds_;
+    return clock_();
   }
   MemoryReport memory() const override { return program_->memory(); }
 
  private:
   std::unique_ptr<Executable> program_;
-  double seconds_;
+  std::function<double()> clock_;
   std::vector<double> steps_;
 };
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -122,6 +123,53 @@ class WithItsOwnClock final : public Backend {
                                                static_cast<double>(graph.nodes().size()));
   }
 };
+
+/// "reference", whose programs of one operator take `seconds`, but 3 s in every second run from the
+/// third one on. Other programs take one second. No number of rounds decides between them.
+class OftenDisturbed final : public Backend {
+ public:
+  explicit OftenDisturbed(double seconds) : seconds_(seconds) {}
+  std::string_view name() const override { return "often_disturbed"; }
+  absl::Status Probe() const override { return absl::OkStatus(); }
+  std::string Identity() const override { return "often disturbed"; }
+  std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph,
+                                                      const CompileOptions&) const override {
+    MENDEL_ASSIGN_OR_RETURN(auto program, FindBackend("reference")->Compile(graph, {}));
+    if (graph.nodes().size() > 2) return std::make_unique<ClockedExecutable>(std::move(program), 1);
+    const auto clock = [seconds = seconds_, runs = 0]() mutable {
+      return ++runs > 2 && runs % 2 == 1 ? 3 : seconds;
+    };
+    return std::make_unique<ClockedExecutable>(std::move(program), clock);
+  }
+
+ private:
+  double seconds_;
+};
+
+/// Disturbed rounds of the last comparison discard no program that was faster before.
+TEST_F(SearchSessionTest, WhatWasFasterBeforeMayHaveDisturbedRounds) {
+  const Graph baseline = Negated(3);
+  for (const auto& [seconds, faster_before, delivered] :
+       {std::tuple(0.7, true, true), {0.95, true, false}, {0.7, false, false}}) {
+    const auto cache = *ProfileCache::Open(":memory:");
+    const OftenDisturbed backend(seconds);
+    Profiler profiler(backend, *cache, {});
+    const SearchOptions options;
+    SearchSession session(baseline, profiler, *cache, options);
+    if (faster_before) {
+      session.result().best = {Negated(1), {}, "found"};
+      session.result().mutants.resize(1);
+    } else {
+      const auto trial = session.TryWhole(Negated(1), "a program", {{}});
+      ASSERT_TRUE(trial.ok()) << trial.status();
+      EXPECT_FALSE(trial->accepted);
+    }
+    ASSERT_TRUE(session.FinalComparison().ok());
+    EXPECT_EQ(session.result().best.graph.nodes().size(), delivered ? 2u : 4u)
+        << seconds << " s, faster before: " << faster_before;
+  }
+}
 
 /// A program that ran once only, for want of time, is not known to be faster; it is given the
 /// rounds of the last comparison.
