@@ -1,14 +1,15 @@
-"""Networks in which an expert would save work, as PyTorch modules with random weights, and for some the form that the expert writes.
+"""Networks in which an expert would save work, as PyTorch modules with random weights, and for most the form that the expert writes.
 
 FORMS maps a name to (naive, hand): functions that return a module and its inputs. `hand` takes the naive module, so that both compute the
 same, or is None. Batch norms are in inference mode and not folded. `bench/mutants` exports and measures them.
 """
-import itertools
-
 import torch
 import torchvision
 from torch import nn
 from torch.nn import functional as F
+
+from networks_by_hand import (CausalByHand, CodebookByHand, CoordinatesByHand, LastTokenByHand, PyramidByHand, SiameseByHand,
+                              UpsamplingByHand, conv_of, folded, merge_branches, merge_updates, sum_first)
 
 FORMS = {}
 
@@ -23,20 +24,6 @@ def network(hand=None):
 def unit(inner, outer, kernel=3, stride=1, dilation=1, groups=1):
     conv = nn.Conv2d(inner, outer, kernel, stride, dilation * (kernel // 2), dilation, groups, bias=False)
     return nn.Sequential(conv, nn.BatchNorm2d(outer), nn.ReLU())
-
-
-def folded(weight, norm):
-    """Kernel and bias of a convolution with its batch norm."""
-    scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
-    return (weight * scale.view(-1, 1, 1, 1)).detach(), (norm.bias - norm.running_mean * scale).detach()
-
-
-def conv_of(weight, bias, **how):
-    conv = nn.Conv2d(weight.shape[1] * how.get("groups", 1), weight.shape[0], weight.shape[2], bias=bias is not None, **how)
-    conv.weight.data = weight.contiguous()
-    if bias is not None:
-        conv.bias.data = bias
-    return conv
 
 
 class Branches(nn.Module):
@@ -59,10 +46,6 @@ class Branches(nn.Module):
             same, same_bias = folded(F.pad(torch.eye(len(bias))[:, :, None, None], [1] * 4), self.same)
             weight, bias = weight + same, bias + same_bias
         return nn.Sequential(conv_of(weight, bias, stride=self.three[0].stride, padding=1), nn.ReLU())
-
-
-def merge_branches(net):
-    return nn.Sequential(*(layer.merged() if isinstance(layer, Branches) else layer for layer in net))
 
 
 @network(merge_branches)
@@ -96,7 +79,7 @@ class Coordinates(nn.Module):
         return self.last(y)[:, :, 64:128, 64:128]
 
 
-@network()
+@network(CoordinatesByHand)
 def coordinate_unet():
     return Coordinates(), (torch.randn(1, 3, 192, 192),)
 
@@ -115,18 +98,6 @@ class Pyramid(nn.Module):
         return self.last(F.interpolate(y, size=(66, 66), mode="bilinear"))
 
 
-class PyramidByHand(nn.Module):
-    def __init__(self, naive):
-        super().__init__()
-        weight, bias = folded(naive.join[0].weight, naive.join[1])
-        self.naive, self.join, self.mean = naive, conv_of(weight[:, :1024], bias), conv_of(weight[:, 1024:], None)
-
-    def forward(self, x):
-        mean = self.mean(self.naive.mean(F.adaptive_avg_pool2d(x, 1)))
-        y = F.relu(self.join(torch.cat([part(x) for part in self.naive.parts], 1)) + mean)
-        return F.interpolate(self.naive.last(y), size=(66, 66), mode="bilinear")
-
-
 @network(PyramidByHand)
 def atrous_head():
     return Pyramid(), (torch.randn(1, 1024, 33, 33),)
@@ -143,18 +114,6 @@ class Codebook(nn.Module):
     def forward(self, x):
         z = self.encoder(x).permute(0, 2, 3, 1).reshape(-1, 1, 64)
         return ((z - self.codes[None]) ** 2).sum(-1)
-
-
-class CodebookByHand(nn.Module):
-    def __init__(self, naive):
-        super().__init__()
-        self.encoder = naive.encoder
-        self.norms = nn.Parameter((naive.codes ** 2).sum(1))
-        self.products = nn.Parameter((-2 * naive.codes.t()).contiguous())
-
-    def forward(self, x):
-        z = self.encoder(x).permute(0, 2, 3, 1).reshape(-1, 64)
-        return (z ** 2).sum(1, keepdim=True) + z @ self.products + self.norms
 
 
 @network(CodebookByHand)
@@ -178,7 +137,7 @@ class Causal(nn.Module):
         return self.last(x[:, :, -1])
 
 
-@network()
+@network(CausalByHand)
 def causal_convs():
     return Causal(), (torch.randn(1, 128, 512),)
 
@@ -224,56 +183,14 @@ class Transformer(nn.Module):
         return self.last(x)[:, -1] if self.last else x
 
 
-class LastTokenByHand(nn.Module):
-    def __init__(self, naive):
-        super().__init__()
-        self.naive = naive
-
-    def forward(self, x):
-        *before, (first, attention, second, mlp) = self.naive.layers
-        for one, mix, two, inner in before:
-            x = x + mix(one(x))
-            x = x + inner(two(x))
-        y = first(x)
-        q, k, v = (attention.split(part) for part in (attention.q(y[:, -1:]), attention.k(y), attention.v(y)))
-        mixed = torch.softmax(q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5, -1) @ v
-        z = x[:, -1:] + attention.o(mixed.transpose(1, 2).flatten(2))
-        return self.naive.last(z + mlp(second(z)))[:, -1]
-
-
 @network(LastTokenByHand)
 def last_token():
     return Transformer(512, 8, 2, last=True, causal=384), (torch.randn(1, 384, 512),)
 
 
-def merge_updates(net):
-    for _, attention, _, _ in net.layers:
-        for layer, (down, up) in zip((attention.q, attention.k, attention.v), attention.updates):
-            layer.weight.data = layer.weight.data + up.weight.data @ down.weight.data
-        attention.updates = None
-    return net
-
-
 @network(merge_updates)
 def low_rank_updates():
     return Transformer(512, 8, 3, low_rank=64), (torch.randn(1, 128, 512),)
-
-
-class SumsFirst(nn.Module):
-    def __init__(self, naive):
-        super().__init__()
-        self.naive = naive
-
-    def forward(self, x):
-        q, k, v = (self.naive.split(layer(x)) for layer in (self.naive.q, self.naive.k, self.naive.v))
-        y = (F.elu(q) + 1) @ ((F.elu(k) + 1).transpose(-1, -2) @ v)
-        return self.naive.o(y.transpose(1, 2).flatten(2))
-
-
-def sum_first(net):
-    for layer in net.layers:
-        layer[1] = SumsFirst(layer[1])
-    return net
 
 
 @network(sum_first)
@@ -293,7 +210,7 @@ class Siamese(nn.Module):
         return self.last(torch.cat([F.adaptive_avg_pool2d(self.encoder(v), 1).flatten(1) for v in (x, y)], 1))
 
 
-@network()
+@network(SiameseByHand)
 def siamese():
     return Siamese(), (torch.randn(1, 3, 96, 96), torch.randn(1, 3, 96, 96))
 
@@ -310,30 +227,6 @@ class Upsampling(nn.Module):
         for layer in self.layers:
             x = layer(F.interpolate(x, scale_factor=2.0))
         return torch.tanh(self.last(x))
-
-
-class Phases(nn.Module):
-    """The four phases of an upsampled convolution side by side: 3 x 3 kernels of summed taps."""
-
-    def __init__(self, layer):
-        super().__init__()
-        weight, bias = folded(layer[0].weight, layer[1])
-        sums = torch.zeros(4, *weight.shape)
-        for p, q, a, b in itertools.product(range(2), range(2), range(3), range(3)):
-            sums[2 * p + q, :, :, (p + a - 1) // 2 + 1, (q + b - 1) // 2 + 1] += weight[:, :, a, b]
-        self.conv = conv_of(sums.permute(1, 0, 2, 3, 4).flatten(0, 1), bias.repeat_interleave(4), padding=1)
-
-    def forward(self, x):
-        return F.relu(F.pixel_shuffle(self.conv(x), 2))
-
-
-class UpsamplingByHand(nn.Module):
-    def __init__(self, naive):
-        super().__init__()
-        self.layers, self.last = nn.Sequential(*map(Phases, naive.layers)), naive.last
-
-    def forward(self, x):
-        return torch.tanh(self.last(self.layers(x)))
 
 
 @network(UpsamplingByHand)
