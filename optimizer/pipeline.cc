@@ -193,7 +193,7 @@ bool DisableRulesOf(const std::vector<plan::AppliedMutant>& mutants,
   return disabled.size() > before;
 }
 
-/// The options to try instead of those of an attempt that is not possible or was refused.
+/// The next attempt after one that is impossible or was refused.
 struct Retry {
   OptimizeOptions options;
   std::string notice;
@@ -223,9 +223,10 @@ std::optional<Retry> OtherNumerics(const Graph& original, const OptimizeOptions&
 /// search's program says what to try instead.
 class Attempt {
  public:
-  Attempt(const Graph& original, const OptimizeOptions& options, const Backend& backend,
-          ProfileCache& cache, Profiler& profiler)
-      : original_(original),
+  Attempt(const Stopwatch& clock, const Graph& original, const OptimizeOptions& options,
+          const Backend& backend, ProfileCache& cache, Profiler& profiler)
+      : clock_(clock),
+        original_(original),
         options_(options),
         backend_(backend),
         cache_(cache),
@@ -243,7 +244,7 @@ class Attempt {
   Retry WithoutUnprovenMutants(const absl::Status& status) const;
   Retry WithLessRisk() const;
 
-  const Stopwatch clock_;
+  const Stopwatch& clock_;
   const Graph& original_;
   const OptimizeOptions& options_;
   const Backend& backend_;
@@ -368,7 +369,8 @@ absl::StatusOr<OptimizeResult> Attempt::Finish() {
 }
 
 /// An attempt's result, or what to do instead.
-absl::StatusOr<std::variant<OptimizeResult, Retry>> Try(const Graph& original,
+absl::StatusOr<std::variant<OptimizeResult, Retry>> Try(const Stopwatch& clock,
+                                                        const Graph& original,
                                                         const OptimizeOptions& options,
                                                         const Backend& backend,
                                                         ProfileCache& cache) {
@@ -381,7 +383,7 @@ absl::StatusOr<std::variant<OptimizeResult, Retry>> Try(const Graph& original,
                      .numerics = options.numerics,
                      .error_on_miss = options.error_on_cache_miss,
                      .costs = options.costs});
-  Attempt attempt(original, options, backend, cache, profiler);
+  Attempt attempt(clock, original, options, backend, cache, profiler);
   MENDEL_RETURN_IF_ERROR(attempt.FindProgram());
   MENDEL_ASSIGN_OR_RETURN(std::optional<Retry> retry, attempt.ProveProgram());
   if (!retry.has_value()) {
@@ -395,13 +397,15 @@ absl::StatusOr<std::variant<OptimizeResult, Retry>> Try(const Graph& original,
 
 absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOptions& options,
                                         ProfileCache& cache) {
+  const Stopwatch clock;
   const Backend* backend =
       options.device != nullptr ? options.device : FindBackend(options.backend);
   if (backend == nullptr)
     return Unsupported("this program has no backend '", options.backend, "' (", BackendNames(),
                        ")");
   MENDEL_RETURN_IF_ERROR(Annotate(backend->Probe(), Cat("backend ", options.backend)));
-  MENDEL_ASSIGN_OR_RETURN(auto outcome, Try(original, options, *backend, cache));
+  const auto weights = backend->KeepWeights();  // a retry needs the same
+  MENDEL_ASSIGN_OR_RETURN(auto outcome, Try(clock, original, options, *backend, cache));
   if (auto* result = std::get_if<OptimizeResult>(&outcome)) return std::move(*result);
   auto& retry = std::get<Retry>(outcome);
   MENDEL_ASSIGN_OR_RETURN(OptimizeResult result, Optimize(original, retry.options, cache));

@@ -9,7 +9,7 @@
 namespace mendel {
 
 /// egg's back-off: a rule with more new matches in a round than its limit is banned for some
-/// rounds; each time both its limit and the length of its next ban double (Willsey et al. 2021,
+/// rounds. Each time, both its limit and the length of its next ban double (Willsey et al. 2021,
 /// section 5; egg's BackoffScheduler).
 class BackoffScheduler {
  public:
