@@ -113,6 +113,7 @@ class UpsamplingByHand(nn.Module):
     def forward(self, x):
         return torch.tanh(self.last(self.layers(x)))
 
+
 class CoordinatesByHand(nn.Module):
     """Only the positions that the crop reads, without padding; the known channels are a constant map at each level."""
 
