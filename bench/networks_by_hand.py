@@ -117,7 +117,7 @@ class UpsamplingByHand(nn.Module):
 class CoordinatesByHand(nn.Module):
     """Only the positions that the crop reads, without padding; the known channels are a constant map at each level."""
 
-    # Of each layer: the level of its grid, and the positions of its output.
+    # The level of each layer's grid, and the positions of its output.
     REGIONS = ((0, 54, 138), (1, 28, 68), (2, 15, 33), (1, 31, 65), (0, 64, 128))
 
     def __init__(self, naive):
