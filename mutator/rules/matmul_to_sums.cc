@@ -6,6 +6,7 @@
 //   after   c * ReduceSum of a slice of x, repeated          one run
 //   after   c * ReduceSum of blocks of x, repeated           runs side by side
 //   after   c * (x[0:] + x[1:] + ..), x padded with zeros    short windows that move by one step
+//   after   the same by sums of 3, 9, .. positions            longer ones: fewer additions
 //
 // Exact, and for literals only. Running sums are a rule of their own (matmul_to_cum_sum).
 
@@ -22,8 +23,7 @@
 namespace mendel::rules::matmul_to_sums {
 namespace {
 
-/// Terms of a moving sum that are added one by one.
-constexpr int64_t kMostTerms = 16;
+constexpr int64_t kMostMoving = 64;  // positions of a moving window
 
 /// Window w is the positions [first + w * step, first + w * step + length) that exist.
 struct Windows {
@@ -90,7 +90,7 @@ bool ReadRows(const RowRuns& rows, int64_t extent, Site& site) {
   const auto windows = WindowsOf(runs, extent);
   if (!windows.has_value()) return false;
   site.windows = *windows;
-  return windows->length <= kMostTerms || AreBlocks(*windows, extent);
+  return windows->length <= kMostMoving || AreBlocks(*windows, extent);
 }
 
 std::optional<Site> FindSite(const Graph& graph, int32_t id) {
@@ -124,18 +124,61 @@ ValueId SumBlocks(Emitter& e, ValueId x, size_t axis, const Windows& windows) {
   return IsBuilt(sum) ? e.Reshape(sum, sums) : sum;
 }
 
-ValueId SumShifts(Emitter& e, ValueId x, size_t axis, const Windows& windows) {
+/// Adds `count` positions, `apart` from each other, from each start in [begin, end) on. `sum` is
+/// what they are added to.
+ValueId AddShifts(Emitter& e, ValueId sum, ValueId x, int64_t axis, int64_t begin, int64_t end,
+                  int64_t step, int64_t count, int64_t apart) {
+  for (int64_t k = 0; k < count; ++k) {
+    const ValueId term = e.Slice(x, axis, begin + k * apart, end + k * apart, step);
+    sum = IsBuilt(sum) ? e.Add(sum, term) : term;
+  }
+  return sum;
+}
+
+/// Operands and results of the chains of additions that SumShifts makes in base `radix`.
+int64_t Traffic(int64_t length, int64_t radix) {
+  int64_t traffic = 0, terms = 0;
+  for (; length > 0; length /= radix) {
+    terms += length % radix;
+    if (length >= radix) traffic += radix + 1;
+  }
+  return traffic + (terms > 1 ? terms + 1 : 0);
+}
+
+/// The base of the least traffic. One that exceeds `length` adds the positions one by one.
+int64_t BestRadix(int64_t length) {
+  int64_t best = length + 1;
+  for (int64_t radix = 2; radix < length; ++radix) {
+    if (Traffic(length, radix) < Traffic(length, best)) best = radix;
+  }
+  return best;
+}
+
+/// The windows that begin at [begin, end). The digits of their length in some base are added as
+/// sums of 1, radix, radix^2, .. positions, each of which is made of the one before.
+ValueId SumShifts(Emitter& e, ValueId x, int64_t axis, int64_t begin, int64_t end,
+                  const Windows& windows) {
+  const int64_t radix = BestRadix(windows.length);
+  ValueId sum;
+  int64_t left = windows.length;
+  for (int64_t size = 1; IsBuilt(x); size *= radix) {
+    const int64_t digit = left / size % radix, added = windows.length - left;
+    sum = AddShifts(e, sum, x, axis, begin + added, end + added, windows.step, digit, size);
+    left -= digit * size;
+    if (left == 0) break;
+    const int64_t starts = e.shape(x)[static_cast<size_t>(axis)] - (radix - 1) * size;
+    x = AddShifts(e, {}, x, axis, 0, starts, 1, radix, size);
+  }
+  return sum;
+}
+
+ValueId SumMoving(Emitter& e, ValueId x, size_t axis, const Windows& windows) {
   const int64_t at = static_cast<int64_t>(axis), extent = e.shape(x)[axis];
   const int64_t last = windows.first + (windows.count - 1) * windows.step;
   const int64_t before = std::max<int64_t>(0, -windows.first);
   x = e.PadZero(x, at, before, std::max<int64_t>(0, last + windows.length - extent));
   if (!IsBuilt(x)) return x;
-  const auto term = [&](int64_t k) {
-    return e.Slice(x, at, windows.first + before + k, last + before + k + 1, windows.step);
-  };
-  ValueId sum = term(0);
-  for (int64_t k = 1; k < windows.length; ++k) sum = e.Add(sum, term(k));
-  return sum;
+  return SumShifts(e, x, at, windows.first + before, last + before + 1, windows);
 }
 
 /// The operand's sums over all windows, then the window of each row.
@@ -143,7 +186,7 @@ ValueId EmitSums(Emitter& e, ValueId x, const Site& site) {
   const int64_t extent = e.shape(x)[site.axis];
   if (site.windows.length > 1) {
     x = AreBlocks(site.windows, extent) ? SumBlocks(e, x, site.axis, site.windows)
-                                        : SumShifts(e, x, site.axis, site.windows);
+                                        : SumMoving(e, x, site.axis, site.windows);
   }
   return PickAlong(e, x, site.axis, site.window_of);
 }
@@ -159,10 +202,11 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
 
 /// Selections, windows that move, and blocks.
 absl::StatusOr<Graph> Sample(Rng& rng) {
-  const bool right = rng.Flip();
-  const int64_t length = rng.Between(1, 3), step = rng.Flip() ? length : rng.Between(0, 2);
+  const bool right = rng.Flip(), long_windows = rng.Between(0, 3) == 0;
+  const int64_t length = long_windows ? rng.Between(6, 20) : rng.Between(1, 5),
+                step = rng.Flip() ? length : rng.Between(0, 2);
   const int64_t first = rng.Between(-2, 1), repeats = rng.Between(1, 2);
-  const int64_t rows = rng.Between(2, 6), columns = rng.Between(4, 8);
+  const int64_t rows = rng.Between(2, 6), columns = length + rng.Between(1, 5);
   const double scale = rng.Flip() ? 1 : 0.5 * static_cast<double>(rng.Between(-3, 3));
   const auto number = [&](int64_t row, int64_t column) {
     const int64_t begin = first + row / repeats * step;
