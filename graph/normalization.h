@@ -3,6 +3,7 @@
 #ifndef MENDEL_GRAPH_NORMALIZATION_H_
 #define MENDEL_GRAPH_NORMALIZATION_H_
 
+#include <algorithm>
 #include <span>
 
 #include "graph/elementwise.h"
@@ -32,6 +33,29 @@ Moments<S> MomentsOf(const Reader<S>& in, int64_t begin, int64_t count, const S&
   if constexpr (!std::is_same_v<S, int64_t>)
     moments.rsqrt = in.Call(functions::kRsqrt, {divide(squares) + epsilon});
   return moments;
+}
+
+/// Images [N, C, D...] of which each row of `channels_per_row` channels is normalized over its
+/// channels and positions, times input 1 plus input 2, one number a channel.
+template <class S>
+void FillNormalizedChannels(const Reader<S>& in, const NodeView& node, int64_t channels_per_row,
+                            std::span<S> out) {
+  const Shape& shape = in.shape(0);
+  const int64_t plane = NumElements(Shape(shape.begin() + 2, shape.end()));
+  const int64_t count = channels_per_row * plane;
+  const int64_t rows = count == 0 ? 0 : NumElements(shape) / count;
+  const Divisor<S> divide(in, std::max<int64_t>(1, count));
+  const S epsilon = in.Literal(node.attrs.Float("epsilon"));
+  ForRanges<S>(rows, 3 * count, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const Moments<S> moments = MomentsOf(in, row * count, count, epsilon, divide);
+      for (int64_t k = row * count; k < (row + 1) * count; ++k) {
+        const int64_t c = k / plane % shape[1];
+        const S normalized = Times(Minus(in.Flat(0, k), moments.mean), moments.rsqrt);
+        out[static_cast<size_t>(k)] = Plus(Times(normalized, in.Flat(1, c)), in.Flat(2, c));
+      }
+    }
+  });
 }
 
 /// Bound of (x - mean) * Rsqrt(variance + epsilon) over rows of `count` elements bounded by `x`;

@@ -10,24 +10,7 @@ namespace {
 struct InstanceNormalizationMeaning {
   template <class S>
   static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
-    const Shape& shape = in.shape(0);
-    const int64_t plane = NumElements(Shape(shape.begin() + 2, shape.end()));
-    const int64_t per_row = 1;
-    const int64_t count = per_row * plane;
-    const int64_t rows = count == 0 ? 0 : NumElements(shape) / count;
-    const Divisor<S> divide(in, std::max<int64_t>(1, count));
-    const S epsilon = in.Literal(node.attrs.Float("epsilon"));
-    ForRanges<S>(rows, 3 * count, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const Moments<S> moments = MomentsOf(in, row * count, count, epsilon, divide);
-        for (int64_t k = row * count; k < (row + 1) * count; ++k) {
-          const int64_t c = k / plane % shape[1];
-          out[static_cast<size_t>(k)] =
-              Plus(Times(Times(Minus(in.Flat(0, k), moments.mean), moments.rsqrt), in.Flat(1, c)),
-                   in.Flat(2, c));
-        }
-      }
-    });
+    FillNormalizedChannels(in, node, 1, out);
   }
 };
 

@@ -1,37 +1,12 @@
-// ReduceMax(x): the largest element over `axes`, NaN when one is; minus infinity over nothing. One
-// symmetric oracle of the set.
+// ReduceMax(x): the largest element over `axes`, minus infinity over nothing.
 
-#include "graph/functions.h"
 #include "graph/grid.h"
-#include "graph/reduction.h"
+#include "graph/reduced_extreme.h"
 
 namespace mendel::ops::reduce_max {
 namespace {
 
-struct ReduceMaxMeaning {
-  template <class S>
-  static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
-    FillReduction(in, node.attrs.IntList("axes"), out, [&](std::span<const S> x) {
-      return functions::Extreme<true>(in, node.outputs[0].dtype, x);
-    });
-  }
-};
-
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
-              const Arithmetic<Bound>& arithmetic) {
-  arithmetic.CountOperands(ReducedCount(node), inputs[0]);
-  return Either(Bound::Symbol(), inputs[0]);  // the oracle of equal elements is that element
-}
-
-OpDefinition Make() {
-  OpDefinition op = ReduceOp("ReduceMax", &SampleReduceNumeric);
-  op.meaning = MeaningOf<ReduceMaxMeaning>();
-  op.bound = &BoundOf;
-  op.infer = &InferReduceAny;
-  op.sign = &SignOfReduction;
-  op.infinite = [](const NodeView& node) { return ReducedCount(node) == 0; };
-  return op;
-}
+OpDefinition Make() { return ReducedExtremeOp<true>("ReduceMax"); }
 
 MENDEL_REGISTER_OP(&Make);
 MENDEL_REGISTER_GRID_STRUCTURE({.op = "ReduceMax", .ignores_even_repeats = true});
