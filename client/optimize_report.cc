@@ -72,6 +72,7 @@ void ReportOptimized(const OptimizeResult& result, const std::string& method, Co
                      {"seed", counters.seed()},
                      {"wrong_numbers", counters.wrong_numbers()},
                      {"weight_growth", counters.weight_growth()},
+                     {"matching_seconds", search.matching_seconds},
                      {"algorithms", search.best.algorithms.size()}};
   if (search.egraph.has_value()) facts["search"]["egraph"] = EGraphJson(*search.egraph);
   for (const auto& [phase, seconds] : result.phases) facts["seconds"][phase] = seconds;

@@ -84,9 +84,11 @@ absl::StatusOr<std::vector<CandidateClass>> CollectCandidates(SearchSession& ses
       const std::vector<double> seconds,
       session.profiler().NodeSeconds(session.result().best, session.measure_seconds() / 2));
   session.NoteWholeSeconds(2 * clock.Seconds());  // two programs rather than one
+  const Stopwatch matching;
   std::map<std::string, CandidateClass> classes;
   for (const Rule* rule : RulesOfSearch(session.options(), false))
     left_out = !CollectOf(session, *rule, seconds, tried, classes) || left_out;
+  session.result().matching_seconds += matching.Seconds();
   std::vector<CandidateClass> sorted;
   if (classes.empty()) return sorted;
   MENDEL_ASSIGN_OR_RETURN(const OperatorProfiles profiles,

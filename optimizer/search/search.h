@@ -84,6 +84,9 @@ struct SearchResult {
   /// Candidates, those that came farthest first. Method beam only.
   std::vector<plan::Candidate> candidates;
   StopReason stop_reason = StopReason::kSaturated;
+  /// Seconds of the search in which rules were matched and mutants made; not part of the plan.
+  /// Method beam only.
+  double matching_seconds = 0;
   Timing baseline_time;
   Timing best_time;
   /// Conditions under which the two were measured (Profiler::Conditions).
