@@ -244,19 +244,24 @@ std::optional<MatrixFactors> FactorExactly(const StoredMatrix& matrix, size_t ma
   if (!std::all_of(matrix.values.begin(), matrix.values.end(),
                    [](double value) { return std::isfinite(value); }))
     return std::nullopt;
-  const std::optional<RowBasis> rows = FindRowBasis(matrix, max_rank);
-  if (!rows.has_value()) return std::nullopt;
   const auto good = [&](const std::optional<MatrixFactors>& factors) {
     return factors.has_value() && !Cancels(matrix, *factors);
   };
-  if (auto factors = ByRows(matrix, *rows); good(factors)) return factors;
+  std::optional<RowBasis> rows;
+  if (MayBeFactored(matrix, max_rank)) rows = FindRowBasis(matrix, max_rank);
+  if (rows.has_value()) {
+    if (auto factors = ByRows(matrix, *rows); good(factors)) return factors;
+  }
   const StoredMatrix across = Transposed(matrix);
-  const std::optional<RowBasis> columns = FindRowBasis(across, max_rank);
-  std::optional<MatrixFactors> turned =
-      columns.has_value() ? ByRows(across, *columns) : std::nullopt;
-  if (turned.has_value())
-    turned = MatrixFactors{Transposed(turned->right), Transposed(turned->left)};
-  if (good(turned)) return turned;
+  if (MayBeFactored(across, max_rank)) {
+    const std::optional<RowBasis> columns = FindRowBasis(across, max_rank);
+    std::optional<MatrixFactors> turned =
+        columns.has_value() ? ByRows(across, *columns) : std::nullopt;
+    if (turned.has_value())
+      turned = MatrixFactors{Transposed(turned->right), Transposed(turned->left)};
+    if (good(turned)) return turned;
+  }
+  if (!rows.has_value()) return std::nullopt;
   if (auto factors = ByLattice(matrix, *rows); good(factors)) return factors;
   return std::nullopt;
 }

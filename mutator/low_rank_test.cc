@@ -169,6 +169,18 @@ TEST(RowBasis, AHigherRankIsSeen) {
   }
 }
 
+/// What is seen in a few columns allows all that can be factored, and no other low rank.
+TEST(RowBasis, AFewColumnsShowWhatCanBeFactored) {
+  Rng rng(9);
+  for (int run = 0; run < 50; ++run) {
+    SCOPED_TRACE(run);
+    const StoredMatrix right = Integers(rng, 6, 300, 3);
+    EXPECT_TRUE(MayBeFactored(Product(Integers(rng, 40, 6, 3), right), 8));
+    EXPECT_FALSE(MayBeFactored(Product(Integers(rng, 40, 6, 1 << 20), right), 8));
+    EXPECT_FALSE(MayBeFactored(Product(Integers(rng, 40, 6, 3), right), 5));
+  }
+}
+
 TEST(RowBasis, NumbersOfResidues) {
   const PrimeField& field = RowBasisField();
   EXPECT_TRUE(IsPrime(field.prime()));

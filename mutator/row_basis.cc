@@ -124,24 +124,47 @@ bool HasHigherRank(size_t rows, size_t columns,
   return true;
 }
 
-std::optional<RowBasis> FindRowBasis(const StoredMatrix& matrix, size_t max_rank) {
-  const auto element = [&](size_t i, size_t j) { return matrix.values[i * matrix.columns + j]; };
-  if (max_rank == 0 || HasHigherRank(matrix.rows, matrix.columns, element, max_rank))
-    return std::nullopt;
+namespace {
+
+/// The basis by these columns, rows in this order; nullopt when their rank is above `max_rank`.
+std::optional<RowBasis> BasisOf(const StoredMatrix& matrix, const std::vector<size_t>& order,
+                                const std::vector<size_t>& columns, size_t max_rank) {
   RowBasis basis;
   basis.coefficients.resize(matrix.rows);
   Echelon echelon(max_rank);
-  for (const size_t i : BySize(matrix)) {
-    std::vector<uint64_t> row(matrix.columns);
-    for (size_t j = 0; j < row.size(); ++j)
-      row[j] = RowBasisField().FromDouble(matrix.values[i * matrix.columns + j]);
+  for (const size_t i : order) {
+    std::vector<uint64_t> row;
+    row.reserve(columns.size());
+    for (const size_t j : columns)
+      row.push_back(RowBasisField().FromDouble(matrix.values[i * matrix.columns + j]));
     bool fresh = false;
     if (!echelon.Add(std::move(row), basis.coefficients[i], fresh)) return std::nullopt;
     if (fresh) basis.rows.push_back(i);
   }
-  if (basis.rows.empty()) return std::nullopt;
-  for (std::vector<uint64_t>& coefficients : basis.coefficients)
-    coefficients.resize(basis.rows.size(), 0);
+  return basis;
+}
+
+}  // namespace
+
+bool MayBeFactored(const StoredMatrix& matrix, size_t max_rank) {
+  const auto element = [&](size_t i, size_t j) { return matrix.values[i * matrix.columns + j]; };
+  if (max_rank == 0 || HasHigherRank(matrix.rows, matrix.columns, element, max_rank)) return false;
+  const auto basis =
+      BasisOf(matrix, BySize(matrix), Spread(matrix.columns, max_rank + kSpareColumns), max_rank);
+  if (!basis.has_value()) return false;
+  for (const std::vector<uint64_t>& coefficients : basis->coefficients) {
+    for (const uint64_t coefficient : coefficients) {
+      if (!AsFraction(coefficient).has_value()) return false;
+    }
+  }
+  return true;
+}
+
+std::optional<RowBasis> FindRowBasis(const StoredMatrix& matrix, size_t max_rank) {
+  auto basis = BasisOf(matrix, BySize(matrix), Spread(matrix.columns, matrix.columns), max_rank);
+  if (!basis.has_value() || basis->rows.empty()) return std::nullopt;
+  for (std::vector<uint64_t>& coefficients : basis->coefficients)
+    coefficients.resize(basis->rows.size(), 0);
   return basis;
 }
 

@@ -32,7 +32,12 @@ struct RowBasis {
 bool HasHigherRank(size_t rows, size_t columns,
                    absl::FunctionRef<double(size_t row, size_t column)> element, size_t max_rank);
 
-/// Nullopt when the rank is 0 or above `max_rank`, or HasHigherRank says so.
+/// False where a few columns show that the rank is above `max_rank`, or that some row is no
+/// combination of others with fractions (AsFraction). It is heuristic where rounding or the choice
+/// of columns deceives it: a wrong "false" loses a mutant and nothing else.
+bool MayBeFactored(const StoredMatrix& matrix, size_t max_rank);
+
+/// Nullopt when the rank is 0 or above `max_rank`. Takes rows * rank * columns products.
 std::optional<RowBasis> FindRowBasis(const StoredMatrix& matrix, size_t max_rank);
 
 /// The number m / 2^s, |m| <= 2^24 and s <= 24, that `residue` stands for; nullopt when there is
