@@ -16,8 +16,8 @@ namespace {
 
 constexpr double kWholeWin = 0.99;  // a whole program must get this much faster
 // A program that was faster beyond noise, and is so much faster in the last comparison, is
-// delivered: one disturbed round of a few decides nothing.
-constexpr double kFasterAgain = 0.9;
+// delivered: the disturbed rounds of one comparison decide nothing.
+constexpr double kFasterAgain = 0.97;
 // Seconds of the runs of two whole programs, and the share of a short budget.
 constexpr double kWholeSeconds = 1.5, kLeastWholeSeconds = 0.3, kWholeShare = 0.06;
 constexpr double kInterruptedSeconds = 0.5;  // of the last comparison after an interrupt

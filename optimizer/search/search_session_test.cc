@@ -151,7 +151,7 @@ class OftenDisturbed final : public Backend {
 TEST_F(SearchSessionTest, WhatWasFasterBeforeMayHaveDisturbedRounds) {
   const Graph baseline = Negated(3);
   for (const auto& [seconds, faster_before, delivered] :
-       {std::tuple(0.7, true, true), {0.95, true, false}, {0.7, false, false}}) {
+       {std::tuple(0.7, true, true), {0.98, true, false}, {0.7, false, false}}) {
     const auto cache = *ProfileCache::Open(":memory:");
     const OftenDisturbed backend(seconds);
     Profiler profiler(backend, *cache, {});
