@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "graph/element_structure.h"
 #include "graph/evaluate.h"
 #include "graph/grid.h"
 #include "mutator/regions/classes.h"
@@ -72,8 +73,10 @@ class OutputZeros {
     const bool any = std::any_of(inputs_.begin(), inputs_.end(),
                                  [](const ValueZeros* zeros) { return HasZeros(*zeros); });
     if (!any && node_.op->name != "Pad") return result;
+    const auto moved = Moved();
     for (size_t d = 0; d < shape.size(); ++d) {
-      if (shape[d] <= kMaxExtent) result[d] = OrNone(Along(d, shape[d]));
+      if (shape[d] > kMaxExtent) continue;
+      result[d] = OrNone(moved.has_value() ? MovedAlong(d, *moved) : Along(d, shape[d]));
     }
     return result;
   }
@@ -85,6 +88,28 @@ class OutputZeros {
     Grid wanted = WholeGrid(node_.outputs[static_cast<size_t>(output_)].shape);
     wanted[d] = Positions::Range(p, 1);
     return RestrictToGrid(*node_.op, {View(), stored_, output_, wanted});
+  }
+
+  /// The positions that the elements come from, where each axis moves by itself (Pad).
+  std::optional<GridRestriction> Moved() const {
+    const GridStructure* own = FindGridStructure(node_.op->name);
+    const ElementStructure* elements = FindElementStructure(node_.op->name);
+    if (own != nullptr || elements == nullptr || elements->taps == nullptr) return std::nullopt;
+    const Grid whole = WholeGrid(node_.outputs[static_cast<size_t>(output_)].shape);
+    auto all = RestrictToGrid(*node_.op, {View(), stored_, output_, whole});
+    return all.has_value() && all->moved >= 0 ? std::move(all) : std::nullopt;
+  }
+
+  AxisZeros MovedAlong(size_t d, const GridRestriction& all) const {
+    const size_t k = static_cast<size_t>(all.moved);
+    const Positions& read = all.inputs[k][d];
+    AxisZeros zeros(static_cast<size_t>(read.size()), false);
+    GridRestriction at = all;
+    for (int64_t p = 0; p < read.size(); ++p) {
+      at.inputs[k][d] = Positions::List({read[p]});
+      zeros[static_cast<size_t>(p)] = ReadsZero(k, at);
+    }
+    return zeros;
   }
 
   AxisZeros Along(size_t d, int64_t extent) {
