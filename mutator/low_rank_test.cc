@@ -169,7 +169,7 @@ TEST(RowBasis, AHigherRankIsSeen) {
   }
 }
 
-/// What is seen in a few columns allows all that can be factored, and no other low rank.
+/// A few columns allow all that can be factored, and no other low rank.
 TEST(RowBasis, AFewColumnsShowWhatCanBeFactored) {
   Rng rng(9);
   for (int run = 0; run < 50; ++run) {
