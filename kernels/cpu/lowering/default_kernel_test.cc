@@ -9,14 +9,25 @@
 namespace mendel::cpu {
 namespace {
 
-/// True when some kernel of the default choice copies its operands in every call.
-bool UsesGemm(GraphBuilder& builder) {
+/// The kernels of the default choice.
+std::vector<std::string> KernelsOf(GraphBuilder& builder) {
   const Graph graph = *builder.Build();
   Rng rng(1);
-  const std::vector<std::string> kernels = ExpectMatches(graph, RandomInputs(rng, graph), {});
+  return ExpectMatches(graph, RandomInputs(rng, graph), {});
+}
+
+/// True when some kernel of the default choice copies its operands in every call.
+bool UsesGemm(GraphBuilder& builder) {
+  const std::vector<std::string> kernels = KernelsOf(builder);
   return std::any_of(kernels.begin(), kernels.end(), [](const std::string& name) {
     return name.find("gemm") != std::string::npos && name.find("brg") == std::string::npos;
   });
+}
+
+bool UsesPointwise(GraphBuilder& builder) {
+  const std::vector<std::string> kernels = KernelsOf(builder);
+  return std::any_of(kernels.begin(), kernels.end(),
+                     [](const std::string& name) { return name.starts_with("pointwise-own"); });
 }
 
 TEST(DefaultKernel, IsNoGemmForAWideWindow) {
@@ -55,6 +66,29 @@ TEST(DefaultKernel, IsNoGemmForFewRows) {
     builder.Output("y", *builder.Add("MatMul", {x, w}));
     EXPECT_FALSE(UsesGemm(builder)) << rows << " rows";
   }
+}
+
+TEST(DefaultKernel, IsNativeForOneRow) {
+  if (NativeIsaHere() == NativeIsa::kNone) GTEST_SKIP() << "no native kernels here";
+  GraphBuilder builder;
+  const ValueId x = builder.Input("x", {DType::kF32, {1, 96}});
+  const ValueId w = builder.Constant(MixedWeights({96, 130}), "w");
+  builder.Output("y", *builder.Add("MatMul", {x, w}));
+  EXPECT_TRUE(UsesPointwise(builder));
+}
+
+TEST(DefaultKernel, IsNativeForATransposedConvolutionWithoutOverlap) {
+  if (NativeIsaHere() == NativeIsa::kNone) GTEST_SKIP() << "no native kernels here";
+  GraphBuilder builder;
+  const ValueId x = builder.Input("x", {DType::kF32, {1, 32, 14, 14}});
+  const ValueId w = builder.Constant(MixedWeights({32, 16, 2, 2}), "w");
+  builder.Output("y", *builder.Add("ConvTranspose", {x, w},
+                                   {{"strides", Shape{2, 2}},
+                                    {"dilations", Shape{1, 1}},
+                                    {"pads", Shape{0, 0, 0, 0}},
+                                    {"output_padding", Shape{0, 0}},
+                                    {"group", int64_t{1}}}));
+  EXPECT_TRUE(UsesPointwise(builder));
 }
 
 }  // namespace
