@@ -130,6 +130,25 @@ TEST(Regions, KnownZerosAreZeroAndFound) {
   EXPECT_GT(found, 1000);
 }
 
+/// Rows of zeros, padded on both axes: they stay zeros where the padding is zero, too.
+TEST(Regions, PaddingByAnotherNumberIsNotZero) {
+  for (const double fill : {0.0, 1.0}) {
+    Emitter e("padded");
+    const ValueId rows =
+        e.Constant(Tensor::FromDoubles({DType::kF32, {3, 1}}, std::vector<double>{0, 2, 0}));
+    const ValueId x = e.Mul(e.Input("x", {DType::kF32, {3, 4}}), rows);
+    const ValueId y = e.Op("Pad", {x}, {{"pads", Ints{1, 1, 1, 1}}, {"value", fill}});
+    e.Output("y", y);
+    const auto graph = e.Finish();
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const ValueZeros zeros = ZeroElements(*graph)[static_cast<size_t>(y.node)][0];
+    const bool zero = fill == 0;
+    EXPECT_EQ(zeros[0], zero ? AxisZeros({true, true, false, true, true}) : AxisZeros()) << fill;
+    EXPECT_EQ(zeros[1], zero ? AxisZeros({true, false, false, false, false, true}) : AxisZeros())
+        << fill;
+  }
+}
+
 TEST(Regions, PrunedChannelsShrinkBothLayers) {
   Emitter e("pruned");
   const auto literal = [&](Shape shape, int64_t axis) {

@@ -16,6 +16,12 @@ constexpr int64_t kMaxExtent = 8192;             // longer axes count as not zer
 constexpr int64_t kMaxSlice = int64_t{1} << 18;  // elements that are evaluated to see a zero
 constexpr int64_t kMaxParameter = 64;            // elements of an operand beside them
 
+bool HasAbsent(const Positions& positions) {
+  if (positions.IsRange()) return false;
+  const std::vector<int64_t> list = positions.ToList();
+  return std::find(list.begin(), list.end(), kAbsent) != list.end();
+}
+
 bool HasZeros(const ValueZeros& zeros) {
   return std::any_of(zeros.begin(), zeros.end(), [](const auto& axis) { return !axis.empty(); });
 }
@@ -144,13 +150,14 @@ class OutputZeros {
   /// True where all that the part reads of input k is zero.
   bool ReadsZero(size_t k, const GridRestriction& part) const {
     const Grid& read = part.inputs[k];
+    if (part.moved >= 0 && part.fill != 0 && std::any_of(read.begin(), read.end(), HasAbsent))
+      return false;
     for (size_t axis = 0; axis < read.size(); ++axis) {
       const AxisZeros& zeros = (*inputs_[k])[axis];
       bool all = read[axis].size() > 0;
       for (int64_t i = 0; all && i < read[axis].size(); ++i) {
         const int64_t p = read[axis][i];
-        all = p == kAbsent ? part.moved >= 0 && part.fill == 0
-                           : !zeros.empty() && zeros[static_cast<size_t>(p)];
+        all = p == kAbsent ? part.moved >= 0 : !zeros.empty() && zeros[static_cast<size_t>(p)];
       }
       if (all) return true;
     }
