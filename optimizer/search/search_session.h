@@ -67,7 +67,7 @@ class SearchSession {
   /// Seconds of MeasureAlone with everything around the runs, by what it took so far.
   double AloneSeconds(double seconds) const;
   /// Measures the delivered pair once more; the baseline is delivered unless the plan is faster
-  /// beyond noise, or was so before and is a tenth faster now. Where no program was, the one with
+  /// beyond noise, or was so before and is 3 % faster now. Where no program was, the one with
   /// the largest expected gain is measured, if any: it may have lacked time for enough rounds.
   absl::Status FinalComparison();
   /// Counters that are known at the end. `searched`: measurements were made (else the counters of a

@@ -191,7 +191,7 @@ TEST(Search, AGreaterGainReplacesWhatTookItsPlace) {
 }
 
 /// "reference", where a program takes 1 ms for each convolution and `softmax` seconds for a
-/// softmax. One of three convolutions takes `penalty` seconds more.
+/// softmax. A program of three convolutions takes `penalty` seconds more.
 class MostlySoftmax final : public Backend {
  public:
   explicit MostlySoftmax(double softmax, double penalty = 0)
