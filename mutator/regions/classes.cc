@@ -56,6 +56,17 @@ ValueClasses ClassesOfLiteral(const Tensor& tensor) {
   return result;
 }
 
+/// A pool's attributes as far as they matter to one window: the order of its elements does not, so
+/// that all padding may come first, and a maximum depends on the elements alone.
+Attributes OfOneWindow(const Node& pool, Attributes attrs) {
+  if (pool.op->name == "MaxPool") return {};
+  std::vector<int64_t> pads = attrs.IntList("pads");
+  const size_t rank = pads.size() / 2;
+  for (size_t d = 0; d < rank; ++d) pads[d] += std::exchange(pads[rank + d], 0);
+  attrs.Set("pads", std::move(pads));
+  return attrs;
+}
+
 /// One output of one node.
 class OutputClasses {
  public:
@@ -147,22 +158,34 @@ class OutputClasses {
     if (!part.has_value()) return {{p}, {}};
     const ValueId moved =
         part->moved < 0 ? ValueId{} : node_.inputs[static_cast<size_t>(part->moved)];
-    Key key{{-2, part->output, moved.node, moved.output}, part->attrs};
+    Key key{{-2, part->output, moved.node, moved.output},
+            IsPool() ? OfOneWindow(node_, part->attrs) : part->attrs};
     const std::vector<int64_t> computed = part->computed[d].ToList();
     key.first.push_back(std::find(computed.begin(), computed.end(), p) - computed.begin());
     for (size_t k = 0; k < part->inputs.size(); ++k) {
       if (NumElements(ExtentsOf(part->inputs[k])) == 0) continue;  // left out
       key.first.insert(key.first.end(), {node_.inputs[k].node, node_.inputs[k].output});
       for (size_t axis = 0; axis < part->inputs[k].size(); ++axis) {
-        const Positions& read = part->inputs[k][axis];
-        key.first.push_back(read.size());
-        if (read.IsWhole(types_[k].shape[axis])) continue;
-        for (int64_t i = 0; i < read.size(); ++i)
-          key.first.push_back(FirstOf(InputClasses(k, axis), read[i]));
+        const std::vector<int64_t> read = FirstsRead(k, axis, part->inputs[k][axis]);
+        key.first.push_back(static_cast<int64_t>(read.size()));
+        key.first.insert(key.first.end(), read.begin(), read.end());
       }
     }
     return key;
   }
+
+  /// The elements that are read along an axis, by value. Empty: all of them, in their order.
+  std::vector<int64_t> FirstsRead(size_t input, size_t axis, const Positions& read) const {
+    std::vector<int64_t> firsts;
+    if (!IsPool() && read.IsWhole(types_[input].shape[axis])) return firsts;
+    for (int64_t i = 0; i < read.size(); ++i)
+      firsts.push_back(FirstOf(InputClasses(input, axis), read[i]));
+    if (IsPool()) std::sort(firsts.begin(), firsts.end());
+    if (IsPool() && node_.op->name == "MaxPool")
+      firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
+    return firsts;
+  }
+  bool IsPool() const { return output_ == 0 && node_.attrs.Has("kernel_shape"); }
 
   const Node& node_;
   std::vector<TensorType> types_;

@@ -81,6 +81,14 @@ ValueId Cropped(Emitter& e, Rng& rng, ValueId x) {
                  rng.Between(1, 3));
 }
 
+/// Softmax over one element: its operand does not matter, which would make most of a graph dead.
+bool IsAllOnes(const Node& node) {
+  if (node.op->name != "Softmax") return false;
+  const Shape& shape = node.outputs[0].shape;
+  const int64_t axis = node.attrs.Int("axis");
+  return (axis < 0 ? shape.end()[axis] : shape[static_cast<size_t>(axis)]) == 1;
+}
+
 }  // namespace
 
 Graph RandomRegionsProgram(Rng& rng, bool pruned) {
@@ -108,7 +116,7 @@ Graph RandomRegionsProgram(Rng& rng, bool pruned) {
     std::vector<ValueId> operands;
     for (ValueId value : node.inputs) operands.push_back(values[static_cast<size_t>(value.node)]);
     values.resize(std::max(values.size(), i + 1));
-    values[i] = CopyNode(e, node, operands)[0];
+    values[i] = IsAllOnes(node) ? operands[0] : CopyNode(e, node, operands)[0];
   }
   for (const GraphOutput& output : inner.outputs()) {
     ValueId y = values[static_cast<size_t>(output.value.node)];

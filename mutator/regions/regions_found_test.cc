@@ -20,8 +20,7 @@ namespace {
 
 constexpr int kDraws = 3;              // of values behind one finding
 constexpr double kNeededFound = 0.95;  // least share of what evaluation shows
-/// Pools over padding and Softmax over one element repeat, too; the analysis does not say so.
-constexpr double kRepeatedFound = 0.92;
+constexpr double kRepeatedFound = 0.95;
 constexpr int64_t kEvaluations = 400;  // of a program; larger ones are passed over
 
 /// The findings of evaluation, and those of them that the analysis makes, too.

@@ -103,7 +103,7 @@ TEST(Regions, KnownZerosAreZeroAndFound) {
     std::vector<ValueId> values;
     const Graph all = WithAllValues(graph, values);
     std::vector<std::vector<HostValue>> runs;
-    for (int k = 0; k < 6; ++k) runs.push_back(*Evaluate(all, RandomInputs(rng, all)));
+    for (int k = 0; k < 24; ++k) runs.push_back(*Evaluate(all, RandomInputs(rng, all)));
     const auto zeros = ZeroElements(graph);
     for (size_t k = 0; k < values.size(); ++k) {
       const ValueZeros& known = zeros[static_cast<size_t>(values[k].node)][0];
@@ -119,8 +119,7 @@ TEST(Regions, KnownZerosAreZeroAndFound) {
           found += claimed ? 1 : 0;
           if (std::getenv("MENDEL_SHOW_MISSED") != nullptr && seen[p] && !claimed)
             std::printf("seed %d value %d axis %zu position %zu %s\n", static_cast<int>(seed),
-                        values[k].node, axis, p,
-                        std::string(graph.node(values[k].node).op->name).c_str());
+                        values[k].node, axis, p, PrintGraph(graph).c_str());
         }
       }
     }
@@ -128,6 +127,8 @@ TEST(Regions, KnownZerosAreZeroAndFound) {
   std::printf("[ %lld of %lld zero slices are known ]\n", static_cast<long long>(found),
               static_cast<long long>(zero));
   EXPECT_GT(found, 1000);
+  // The rest: rectified constants, and dilated windows that step over all that is not zero.
+  EXPECT_GE(static_cast<double>(found), 0.93 * static_cast<double>(zero));
 }
 
 /// Rows of zeros, padded on both axes: they stay zeros where the padding is zero, too.

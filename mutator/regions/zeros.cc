@@ -79,6 +79,9 @@ class OutputZeros {
     const bool any = std::any_of(inputs_.begin(), inputs_.end(),
                                  [](const ValueZeros* zeros) { return HasZeros(*zeros); });
     if (!any && node_.op->name != "Pad") return result;
+    if (const auto whole = Restrict(WholeGrid(shape)); whole.has_value()) {
+      for (size_t k = 0; k < inputs_.size(); ++k) reads_zero_.push_back(ReadsZero(k, *whole));
+    }
     const auto moved = Moved();
     for (size_t d = 0; d < shape.size(); ++d) {
       if (shape[d] > kMaxExtent) continue;
@@ -90,10 +93,13 @@ class OutputZeros {
  private:
   NodeView View() const { return {types_, node_.attrs, node_.outputs}; }
 
+  std::optional<GridRestriction> Restrict(const Grid& wanted) const {
+    return RestrictToGrid(*node_.op, {View(), stored_, output_, wanted});
+  }
   std::optional<GridRestriction> PartAt(size_t d, int64_t p) const {
     Grid wanted = WholeGrid(node_.outputs[static_cast<size_t>(output_)].shape);
     wanted[d] = Positions::Range(p, 1);
-    return RestrictToGrid(*node_.op, {View(), stored_, output_, wanted});
+    return Restrict(wanted);
   }
 
   /// The positions that the elements come from, where each axis moves by itself (Pad).
@@ -101,8 +107,7 @@ class OutputZeros {
     const GridStructure* own = FindGridStructure(node_.op->name);
     const ElementStructure* elements = FindElementStructure(node_.op->name);
     if (own != nullptr || elements == nullptr || elements->taps == nullptr) return std::nullopt;
-    const Grid whole = WholeGrid(node_.outputs[static_cast<size_t>(output_)].shape);
-    auto all = RestrictToGrid(*node_.op, {View(), stored_, output_, whole});
+    auto all = Restrict(WholeGrid(node_.outputs[static_cast<size_t>(output_)].shape));
     return all.has_value() && all->moved >= 0 ? std::move(all) : std::nullopt;
   }
 
@@ -119,7 +124,9 @@ class OutputZeros {
   }
 
   AxisZeros Along(size_t d, int64_t extent) {
-    const auto links = output_ == 0 ? FreeAxis(*node_.op, View(), d) : std::nullopt;
+    const GridStructure* own = FindGridStructure(node_.op->name);
+    const bool by_grids = output_ != 0 || (own != nullptr && own->restrict != nullptr);
+    const auto links = by_grids ? std::nullopt : FreeAxis(*node_.op, View(), d);
     AxisZeros zeros(static_cast<size_t>(extent), false);
     for (int64_t p = 0; p < extent; ++p) {
       std::vector<bool> zero(inputs_.size());
@@ -142,6 +149,7 @@ class OutputZeros {
   }
 
   bool IsZeroAt(size_t k, int axis, int64_t p) const {
+    if (!reads_zero_.empty() && reads_zero_[k]) return true;
     if (axis < 0) return IsAllZero(*inputs_[k]);
     const AxisZeros& zeros = (*inputs_[k])[static_cast<size_t>(axis)];
     return !zeros.empty() && zeros[static_cast<size_t>(p)];
@@ -154,7 +162,7 @@ class OutputZeros {
       return false;
     for (size_t axis = 0; axis < read.size(); ++axis) {
       const AxisZeros& zeros = (*inputs_[k])[axis];
-      bool all = read[axis].size() > 0;
+      bool all = true;  // where nothing is read, too: a window of padding
       for (int64_t i = 0; all && i < read[axis].size(); ++i) {
         const int64_t p = read[axis][i];
         all = p == kAbsent ? part.moved >= 0 : !zeros.empty() && zeros[static_cast<size_t>(p)];
@@ -225,6 +233,7 @@ class OutputZeros {
   std::vector<const Tensor*> stored_;
   int output_;
   std::vector<const ValueZeros*> inputs_;
+  std::vector<bool> reads_zero_;  // all that the output reads of input k is zero
   std::map<std::pair<size_t, std::vector<bool>>, bool> answers_;
 };
 
