@@ -89,7 +89,7 @@ TEST_P(Products, EqualInTheFieldAndInDoubles) {
     ASSERT_TRUE(graph.ok()) << graph.status();
     for (const auto& [expansion, sharing] : {std::pair(Expansion::kOneTerm, Sharing::kNone),
                                              std::pair(Expansion::kAllTerms, Sharing::kNone),
-                                             std::pair(Expansion::kOneTerm, Sharing::kLayers)}) {
+                                             std::pair(Expansion::kOneTerm, Sharing::kProducts)}) {
       for (const DerivedSite& site : DeriveAll(*graph, expansion, sharing)) {
         EXPECT_FALSE(site.graphs.empty()) << "nothing is realized, seed " << seed << "\n"
                                           << PrintGraph(site.site);

@@ -170,6 +170,20 @@ absl::StatusOr<Graph> MakeRepeatedPart(Rng& rng) {
   return e.Finish();
 }
 
+/// Linear attention whose scores are summed, too.
+absl::StatusOr<Graph> MakeSharedScores(Rng& rng) {
+  Emitter e("sample");
+  const int64_t rows = rng.Between(150, 200), width = rng.Between(4, 8);
+  const auto input = [&](const char* name) {
+    return e.Input(name, {DType::kF32, {1, rows, width}});
+  };
+  const ValueId q = input("q"), k = input("k"), v = input("v");
+  const ValueId scores = e.MatMul(q, e.Transpose(k, {0, 2, 1}));
+  e.Output("z", e.Op("ReduceSum", {scores}, {{"axes", Ints{2}}, {"keepdims", int64_t{1}}}));
+  e.Output("y", e.MatMul(scores, v));
+  return e.Finish();
+}
+
 /// Layers of which another output reads the first.
 absl::StatusOr<Graph> MakeSharedLayer(Rng& rng) {
   Emitter e("sample");
@@ -206,6 +220,7 @@ const std::vector<ProductSample>& ProductSamples() {
                                      {"pooled", &MakePooled},
                                      {"repeated_part", &MakeRepeatedPart},
                                      {"linear_attention", &MakeLinearAttention},
+                                     {"shared_scores", &MakeSharedScores},
                                      {"shared_layer", &MakeSharedLayer}};
   return *samples;
 }

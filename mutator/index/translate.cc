@@ -100,16 +100,16 @@ std::vector<int32_t> ReadOutside(const Graph& graph, int32_t last, const std::se
   return found;
 }
 
-/// A product with weights, or its sum with a bias.
-bool IsLayer(const Graph& graph, int32_t id) {
+/// A product, or its sum with a bias.
+bool IsSharedProduct(const Graph& graph, int32_t id) {
   const Node& node = graph.node(id);
-  const auto weight = std::find_if(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-    return graph.constant()[static_cast<size_t>(input.node)];
-  });
-  if (weight == node.inputs.end()) return false;
   const std::string_view op = node.op->name;
-  if (op == "Add") return IsLayer(graph, node.inputs[weight == node.inputs.begin() ? 1 : 0].node);
-  return op == "Conv" || op == "ConvTranspose" || op == "MatMul" || op == "Einsum";
+  if (op != "Add") return op == "Conv" || op == "ConvTranspose" || op == "MatMul" || op == "Einsum";
+  const auto is_weight = [&](ValueId value) {
+    return graph.constant()[static_cast<size_t>(value.node)];
+  };
+  if (is_weight(node.inputs[0])) return IsSharedProduct(graph, node.inputs[1].node);
+  return is_weight(node.inputs[1]) && IsSharedProduct(graph, node.inputs[0].node);
 }
 
 void ApplyWish(std::vector<RootDim>& dims, size_t position, int64_t inner) {
@@ -147,7 +147,7 @@ std::optional<IndexSite> TranslateSite(const Graph& graph, int32_t last, int max
     const std::vector<int32_t> shared = ReadOutside(graph, last, attempt.inlined, attempt.leaves);
     const size_t closed_before = closed.size();
     for (const int32_t id : shared) {
-      if (sharing == Sharing::kNone || !IsLayer(graph, id) || IsLeaf(attempt.leaves, id))
+      if (sharing == Sharing::kNone || !IsSharedProduct(graph, id) || IsLeaf(attempt.leaves, id))
         closed.insert(id);
     }
     if (closed.size() > closed_before) continue;

@@ -19,7 +19,7 @@ namespace mendel {
 /// The nodes that a site may contain although something outside reads their results, too.
 enum class Sharing {
   kNone,
-  kLayers,  ///< products with weights, with their biases; they are computed for the others
+  kProducts,  ///< products with their biases; they are computed for the others
 };
 
 struct IndexSite {

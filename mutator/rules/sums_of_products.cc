@@ -74,7 +74,7 @@ struct Reading {
 };
 constexpr Reading kReadings[] = {{Expansion::kOneTerm, Sharing::kNone},
                                  {Expansion::kAllTerms, Sharing::kNone},
-                                 {Expansion::kOneTerm, Sharing::kLayers}};
+                                 {Expansion::kOneTerm, Sharing::kProducts}};
 
 std::optional<IndexSite> Translate(const Graph& graph, int32_t last, const Reading& reading) {
   return TranslateSite(graph, last, kMostSiteNodes, reading.expansion, reading.sharing);
@@ -129,7 +129,8 @@ Rule Make() {
   rule.before = "x*w + (x*a)*b, (x*a)*b, Conv(Conv(x, a), b), x*w + y*w, sum (x - c)^2";
   rule.after = "x*(w + a*b), x*(a*b), Conv(x, b*a), (x + y)*w, x.x - 2*x.c + c.c";
   rule.precondition =
-      "linear operators read once, or layers that others read, too; at most 8 factors an operand; "
+      "linear operators read once, or products that others read, too; at most 8 factors an "
+      "operand; "
       "predicted to be faster; weights at most 1.5 times or 64 MiB more; squares of sums not "
       "before roots, quotients and comparisons";
   rule.loses_when = "the merged weights are slower to read than predicted";
