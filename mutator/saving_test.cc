@@ -18,13 +18,15 @@ Graph Products(bool merged) {
   return *e.Finish();
 }
 
-Graph CroppedConv(bool early) {
+Graph CroppedConv(bool early, bool biased) {
   Emitter e;
   ValueId x = e.Input("in0", {DType::kF32, {1, 2, 12, 10}});
   const ValueId w = e.Constant(Tensor::Filled({DType::kF32, {4, 2, 1, 1}}, 1), "w");
   const auto crop = [&](ValueId value) { return e.Slice(e.Slice(value, 2, 3, 9), 3, 2, 6); };
   if (early) x = crop(x);
-  x = e.Op("Conv", {x, w}, WindowAttributes(2, 1, 1, 0));
+  std::vector<ValueId> operands = {x, w};
+  if (biased) operands.push_back(e.Constant(Tensor::Filled({DType::kF32, {4}}, 1), "b"));
+  x = e.Op("Conv", operands, WindowAttributes(2, 1, 1, 0));
   e.Output("out0", early ? x : crop(x));
   return *e.Finish();
 }
@@ -43,10 +45,14 @@ TEST(Saving, ProductsMergedAtLoadTime) {
 TEST(Saving, PositionsThatNobodyReads) {
   Rule rule;
   rule.because = "no output reads the rest";
-  const auto sentences = DescribeSaving(CroppedConv(false), CroppedConv(true), rule);
-  ASSERT_EQ(sentences.size(), 2u);
-  EXPECT_EQ(sentences[0], "Conv computes 6x4 of 12x10 positions, because no output reads the rest");
-  EXPECT_EQ(sentences[1], "5.0x fewer multiplications (192 instead of 960)");
+  for (const bool biased : {false, true}) {
+    const auto sentences =
+        DescribeSaving(CroppedConv(false, biased), CroppedConv(true, biased), rule);
+    ASSERT_EQ(sentences.size(), 2u);
+    EXPECT_EQ(sentences[0],
+              "Conv computes 6x4 of 12x10 positions, because no output reads the rest");
+    EXPECT_EQ(sentences[1], "5.0x fewer multiplications (192 instead of 960)");
+  }
 }
 
 TEST(Saving, TheHeaviestOfSeveralNodesIsNamed) {
