@@ -1,6 +1,7 @@
 #include "kernels/cpu/kernels/index.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -22,6 +23,12 @@ class GatherKernel : public Kernel {
     const T* data = bindings.At<T>(read_.data);
     T* to = bindings.At<T>(read_.to);
     const IndexValues indices(bindings, read_.indices);
+    if (slice_ == 1 && outer_ >= kLines) {
+      ParallelRange(outer_, GrainOf(count_), [&](int64_t begin, int64_t end) {
+        CopyElements(indices, begin, end, data, to);
+      });
+      return absl::OkStatus();
+    }
     ParallelRange(outer_ * count_, GrainOf(slice_), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const std::optional<int64_t> at = ResolveIndex(indices[row % count_], extent_);
@@ -38,6 +45,34 @@ class GatherKernel : public Kernel {
   }
 
  private:
+  static constexpr int64_t kLines = 16;   // from here on resolving indices once pays
+  static constexpr int64_t kBlock = 256;  // indices that are resolved at once
+
+  /// Lines [begin, end) of single elements: indices are resolved once for all of them.
+  void CopyElements(const IndexValues& indices, int64_t begin, int64_t end, const T* data,
+                    T* to) const {
+    std::array<int64_t, kBlock> resolved;
+    for (int64_t first = 0; first < count_; first += kBlock) {
+      const int64_t n = std::min(kBlock, count_ - first);
+      bool all = true;
+      for (int64_t i = 0; i < n; ++i) {
+        const std::optional<int64_t> at = ResolveIndex(indices[first + i], extent_);
+        resolved[static_cast<size_t>(i)] = at.value_or(-1);
+        all = all && at.has_value();
+      }
+      for (int64_t line = begin; line < end; ++line)
+        CopyLine(resolved.data(), n, all, data + line * extent_, to + line * count_ + first);
+    }
+  }
+  void CopyLine(const int64_t* resolved, int64_t n, bool all, const T* line, T* to) const {
+    if (all) {
+      for (int64_t i = 0; i < n; ++i) to[i] = line[resolved[i]];
+      return;
+    }
+    for (int64_t i = 0; i < n; ++i)
+      to[i] = resolved[i] < 0 ? static_cast<T>(read_.invalid) : line[resolved[i]];
+  }
+
   IndexedRead read_;
   int64_t outer_, extent_, count_, slice_;
 };

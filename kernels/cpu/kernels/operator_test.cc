@@ -296,8 +296,12 @@ TEST(CpuOperator, ReadsAtIndices) {
       // Some indices lie outside.
       Check("GatherElements", {{dtype, {4, 30, 17}}, I64(indices)}, {{"axis", axis}},
             {{1, {-extent - 1, extent + 1}}});
-      Check("Gather", {{dtype, {4, 30, 17}}, I64({5, 7})}, {{"axis", axis}},
-            {{1, {-extent - 1, extent + 1}}});
+      for (const double outside : {0.0, 1.0}) {
+        Check("Gather", {{dtype, {4, 30, 17}}, I64({5, 7})}, {{"axis", axis}},
+              {{1, {-extent - outside, extent + outside}}});
+        Check("Gather", {{dtype, {4, 30, 17}}, I64({300})}, {{"axis", axis}},
+              {{1, {-extent - outside, extent + outside}}});
+      }
       Check("OneHot", {{DType::kI32, {40, 30}}, {dtype, {2}}},
             {{"axis", axis}, {"depth", int64_t{20}}}, {{0, {-24, 24}}});
     }
