@@ -94,9 +94,10 @@ std::optional<std::string> PositionsText(const Shape& whole, const Shape& part) 
   return Cat(some, " of ", all, " positions");
 }
 
-/// The node of most arithmetic that computes a part only. Nodes of one operator correspond in
-/// order, where there are as many of them as before.
+/// The node of most arithmetic that computes a part only, by a rule that leaves parts out. Nodes of
+/// one operator correspond in order, where there are as many of them as before.
 std::string PositionsSaved(const Graph& before, const Graph& after, const Rule& rule) {
+  if (rule.because.empty()) return "";
   const auto nodes = NodesByOperator(before), left = NodesByOperator(after);
   std::string heaviest;
   double most = -1;
@@ -121,7 +122,7 @@ std::string PositionsSaved(const Graph& before, const Graph& after, const Rule& 
   if (heaviest.empty()) return "";
   if (others > 0)
     heaviest += Cat(" (", others, others == 1 ? " other node" : " other nodes", " a part, too)");
-  return rule.because.empty() ? heaviest : Cat(heaviest, ", because ", rule.because);
+  return Cat(heaviest, ", because ", rule.because);
 }
 
 int64_t CountProducts(const Graph& graph) {

@@ -87,7 +87,8 @@ absl::StatusOr<Graph> MakeLinearConvs(Rng& rng) {
 absl::StatusOr<Graph> MakeDistances(Rng& rng) {
   Emitter e("sample");
   const int64_t rows = rng.Between(20, 30), entries = rng.Between(20, 30), width = 16;
-  const ValueId x = e.Input("x", {DType::kF32, {rows, 1, width}});
+  ValueId x = e.Input("x", {DType::kF32, {rows, 1, width}});
+  if (rng.Flip()) x = e.MatMul(x, SampleWeight(e, rng, {width, width}, "w"));
   const ValueId c = rng.Flip() ? SampleWeight(e, rng, {1, entries, width}, "c")
                                : e.Input("c", {DType::kF32, {entries, width}});
   const ValueId d = rng.Flip() ? e.Op("Sub", {x, c}) : e.Op("Sub", {c, x});

@@ -127,13 +127,13 @@ void ApplyWish(std::vector<RootDim>& dims, size_t position, int64_t inner) {
 }  // namespace
 
 std::optional<IndexSite> TranslateSite(const Graph& graph, int32_t last, int max_nodes,
-                                       Expansion expansion, Sharing sharing) {
+                                       Expansion expansion, Sharing sharing,
+                                       std::set<int32_t> closed) {
   const std::vector<bool>& weights = graph.constant();
   const Node& node = graph.node(last);
   if (weights[static_cast<size_t>(last)] || node.outputs.size() != 1 ||
       !IsFloat(node.outputs[0].dtype))
     return std::nullopt;
-  std::set<int32_t> closed;
   Splits splits;
   for (int64_t extent : node.outputs[0].shape) splits.dims.push_back({{extent}});
   for (int k = 0; k < kAttempts; ++k) {

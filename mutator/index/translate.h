@@ -8,6 +8,7 @@
 #define MENDEL_MUTATOR_INDEX_TRANSLATE_H_
 
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "graph/graph.h"
@@ -33,11 +34,13 @@ struct IndexSite {
 /// Nodes of a site of one rule.
 inline constexpr int kMostSiteNodes = 256;
 
-/// The largest site (at most `max_nodes` nodes) that ends with the one-output node `last`; nullopt
-/// when `last` is not linear, no product is in it, or its result is no float tensor.
+/// The largest site (at most `max_nodes` nodes) that ends with the one-output node `last` and has
+/// none of `closed`; nullopt when `last` is not linear, no product is in it, or its result is no
+/// float tensor.
 std::optional<IndexSite> TranslateSite(const Graph& graph, int32_t last, int max_nodes,
                                        Expansion expansion = Expansion::kViews,
-                                       Sharing sharing = Sharing::kNone);
+                                       Sharing sharing = Sharing::kNone,
+                                       std::set<int32_t> closed = {});
 
 }  // namespace mendel
 

@@ -82,26 +82,57 @@ std::optional<IndexSite> Translate(const Graph& graph, int32_t last, const Readi
 
 int32_t LastNode(const Graph& subprogram) { return subprogram.outputs().back().value.node; }
 
+/// A site and the reading that finds it in its own subprogram, too.
+struct Place {
+  IndexSite site;
+  size_t reading;
+};
+
+/// The products within a site.
+std::set<int32_t> InnerProducts(const Graph& graph, const IndexSite& site) {
+  std::set<int32_t> products;
+  for (const int32_t id : site.nodes) {
+    const std::string_view op = graph.node(id).op->name;
+    if (id != site.nodes.back() && (op == "Conv" || op == "MatMul" || op == "Einsum"))
+      products.insert(id);
+  }
+  return products;
+}
+
+std::vector<Place> FindPlaces(const Graph& graph, int32_t last) {
+  std::vector<Place> places;
+  const auto add = [&](std::optional<IndexSite> site, size_t reading) {
+    if (!site.has_value() || site->nodes.size() < 2) return;
+    if (!places.empty() && places.back().site.nodes == site->nodes) return;
+    if (site->shared.empty() == (kReadings[reading].sharing == Sharing::kNone))
+      places.push_back({*std::move(site), reading});
+  };
+  for (size_t r = 0; r < std::size(kReadings); ++r) add(Translate(graph, last, kReadings[r]), r);
+  if (places.empty() || !places[0].site.has_square) return places;
+  // The square of a product multiplies it out twice; an expert keeps its result.
+  std::set<int32_t> products = InnerProducts(graph, places[0].site);
+  if (!products.empty())
+    add(TranslateSite(graph, last, kMostSiteNodes, kReadings[0].expansion, kReadings[0].sharing,
+                      std::move(products)),
+        0);
+  return places;
+}
+
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   if (!MayEndSite(graph, node)) return {};
   std::vector<Match> matches;
-  std::vector<int32_t> before;
-  for (size_t r = 0; r < std::size(kReadings); ++r) {
-    const auto site = Translate(graph, node, kReadings[r]);
-    if (!site.has_value() || site->nodes.size() < 2 || site->nodes == before) continue;
-    before = site->nodes;
-    if (site->shared.empty() != (kReadings[r].sharing == Sharing::kNone)) continue;
-    if (site->has_square && FeedsSensitive(graph, node)) continue;
-    const auto place = MakeSubprogram(graph, site->nodes);
-    if (!place.ok() || place->outputs.size() != 1 + site->shared.size()) continue;
+  for (const auto& [site, reading] : FindPlaces(graph, node)) {
+    if (site.has_square && FeedsSensitive(graph, node)) continue;
+    const auto place = MakeSubprogram(graph, site.nodes);
+    if (!place.ok() || place->outputs.size() != 1 + site.shared.size()) continue;
     const auto subprogram = Extract(graph, *place);
     if (!subprogram.ok()) continue;
-    const auto inner = Translate(*subprogram, LastNode(*subprogram), kReadings[r]);
+    const auto inner = Translate(*subprogram, LastNode(*subprogram), kReadings[reading]);
     if (!inner.has_value()) continue;
     for (size_t k = 0; k < ProposalsFor(*subprogram, *inner)->size(); ++k) {
       matches.push_back(
-          {site->nodes,
-           {{"derivation", static_cast<int64_t>(k)}, {"reading", static_cast<int64_t>(r)}}});
+          {site.nodes,
+           {{"derivation", static_cast<int64_t>(k)}, {"reading", static_cast<int64_t>(reading)}}});
     }
   }
   return matches;
