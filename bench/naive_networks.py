@@ -262,6 +262,26 @@ def swin_t():
     return torchvision.models.swin_t(weights=None), (torch.randn(1, 3, 224, 224),)
 
 
+class Speech(nn.Module):
+    """A recurrent acoustic model over frames of 80 features."""
+
+    def __init__(self, cell, both):
+        super().__init__()
+        self.cells, self.last = cell(80, 256, 3, bidirectional=both), nn.Linear(512 if both else 256, 40)
+
+    def forward(self, x):
+        return self.last(self.cells(x)[0])
+
+
+def speech(cell, frames, both):
+    return lambda: (Speech(cell, both), (torch.randn(frames, 1, 80),))
+
+
+# Not among the twelve: `bench/mutants --only speech_..`.
+SPEECH = {f"speech_{name}_{frames}{'_both' if both else ''}": speech(cell, frames, both)
+          for name, cell in (("gru", nn.GRU), ("lstm", nn.LSTM)) for frames in (200, 2000) for both in (False, True)}
+
+
 def prepared(net):
     """In inference mode, with statistics of batch norms that are not trivial."""
     for module in net.eval().modules():
@@ -275,7 +295,7 @@ def prepared(net):
 
 def build(name):
     """The naive network, the one by hand (or None) and the inputs. RuntimeError where they differ."""
-    make, rewrite = FORMS[name]
+    make, rewrite = FORMS[name] if name in FORMS else (SPEECH[name], None)
 
     def fresh():
         torch.manual_seed(0)

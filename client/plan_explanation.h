@@ -7,6 +7,9 @@
 
 namespace mendel {
 
+/// Reports what the plan takes without its mutants, algorithms or layouts.
+void ReportGainPart(const plan::GainPart& part, Context& context);
+
 /// Reports lines and facts of `mendel explain`; measures nothing.
 void ReportExplanation(const Plan& plan, Context& context);
 

@@ -94,6 +94,7 @@ plan::PlanInfo MakeInfo(const OptimizeOptions& options, const Backend& backend,
   };
   timing(result.search.baseline_time, info.mutable_baseline_ms());
   timing(result.search.best_time, info.mutable_plan_ms());
+  for (const plan::GainPart& part : result.search.parts) *info.add_gain_parts() = part;
   for (const std::string& conditions : result.search.conditions)
     info.add_device_conditions(conditions);
   for (const plan::NumericResult& output : result.gate.outputs) *info.add_numeric() = output;

@@ -21,6 +21,9 @@
 
 namespace mendel {
 
+/// Names of algorithms that change the memory format alone begin so.
+inline constexpr std::string_view kLayoutAlgorithm = "layout:";
+
 /// The meaning of an algorithm's name when a program was compiled. Only its backend reads it.
 struct StoredEngine {
   std::string library;  ///< with its version, e.g. "cuDNN 9.19.0"
@@ -145,7 +148,7 @@ class Backend {
   /// process may choose their CPUs.
   virtual bool ThreadsCanBePinned() const { return false; }
   /// Algorithms besides the default that the backend can run `node` with under `numerics`; may be
-  /// empty.
+  /// empty. Names of those that change the memory format alone begin with kLayoutAlgorithm.
   virtual std::vector<std::string> Algorithms(const Graph& graph, int32_t node,
                                               Numerics numerics) const = 0;
   /// The memory format that algorithms have in common when they suit each other as neighbors, so

@@ -81,6 +81,7 @@ std::optional<std::string> PrintEGraphRecord(const SearchResult& result) {
   *info.mutable_search() = result.counters;
   Store(result.baseline_time, info.mutable_baseline_ms());
   Store(result.best_time, info.mutable_plan_ms());
+  for (const plan::GainPart& part : result.parts) *info.add_gain_parts() = part;
   const std::string facts = info.SerializeAsString();
   return Cat(static_cast<int>(result.stop_reason), " ", facts.size(), " ", count, " ",
              PrintEGraphReport(result.egraph.value_or(EGraphReport())), "\n", names, facts, graph);
@@ -118,6 +119,7 @@ std::optional<SearchResult> ParseEGraphRecord(const std::string& text, const Gra
   result.counters = info.search();
   result.baseline_time = Restore(info.baseline_ms());
   result.best_time = Restore(info.plan_ms());
+  result.parts.assign(info.gain_parts().begin(), info.gain_parts().end());
   result.stop_reason = static_cast<StopReason>(reason);
   return result;
 }

@@ -57,6 +57,7 @@ class EGraphSearcher {
     MENDEL_RETURN_IF_ERROR(Fill());
     MENDEL_RETURN_IF_ERROR(Improve());
     MENDEL_RETURN_IF_ERROR(session_.FinalComparison());
+    MENDEL_RETURN_IF_ERROR(session_.MeasureParts());
     session_.FinishCounters(true);
     SearchResult& result = session_.result();
     result.egraph = report_;

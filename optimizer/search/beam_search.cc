@@ -59,7 +59,7 @@ class BeamSearcher {
         trials_(session, log_) {}
 
   absl::Status Run() {
-    const std::string key = session_.Key("search 10");
+    const std::string key = session_.Key("search 11");
     if (const auto stored = session_.cache().Get("search", key)) {
       MENDEL_ASSIGN_OR_RETURN(const bool replayed, Replay(*stored));
       if (replayed) {
@@ -83,6 +83,7 @@ class BeamSearcher {
     }
     if (left_out_) session_.Stop(StopReason::kBudget);
     MENDEL_RETURN_IF_ERROR(session_.FinalComparison());
+    MENDEL_RETURN_IF_ERROR(session_.MeasureParts());
     result_.counters.set_rounds(round);
     session_.FinishCounters(true);
     result_.candidates = log_.Sorted(kMostLogged);
@@ -115,6 +116,7 @@ class BeamSearcher {
       return false;
     }
     MENDEL_RETURN_IF_ERROR(session_.FinalComparison());
+    MENDEL_RETURN_IF_ERROR(session_.MeasureParts());
     result_.stop_reason = static_cast<StopReason>(record->stop_reason);
     result_.counters = record->counters;
     session_.FinishCounters(false);
@@ -137,6 +139,19 @@ class BeamSearcher {
     return improved;
   }
 
+  /// Tries mutants alone until one is kept, the greatest gain first: others may be inside it, or
+  /// another way to save the same work.
+  absl::StatusOr<bool> TryLarge(std::vector<CandidateClass> large) {
+    std::stable_sort(large.begin(), large.end(),
+                     [](const auto& a, const auto& b) { return a.Gain() > b.Gain(); });
+    bool improved = false;
+    for (size_t k = 0; k < large.size() && !improved; ++k) {
+      if (k > 0 && !session_.Affords(session_.whole_seconds())) break;
+      MENDEL_ASSIGN_OR_RETURN(improved, trials_.TryEverywhere(large[k]));
+    }
+    return improved;
+  }
+
   /// Half of the candidates that `options_` allows are left for the search's rounds.
   bool MayTryObvious() const {
     return !session_.Stopped() &&
@@ -154,16 +169,20 @@ class BeamSearcher {
                               CollectCandidates(session_, tried_, left_out));
       best_saved_share_ = BestSavedShare(classes);
       classes = ObviousOf(std::move(classes));
-      std::vector<CandidateClass> small;
+      std::vector<CandidateClass> large, small;
       std::set<int32_t> taken;  // nodes of `small`
-      bool improved = false;
       for (CandidateClass& candidate : classes) {
+        // What saves less than half as much as a large one is collected again behind it.
+        if (!large.empty() && !candidate.first_of_all &&
+            candidate.saved_share < large[0].GainShare() / 2)
+          break;
         const std::vector<int32_t> nodes = candidate.first->place.nodes;
         if (!IsLarge(candidate) && std::any_of(nodes.begin(), nodes.end(),
                                                [&](int32_t id) { return taken.count(id) > 0; }))
           continue;
         const double trial = session_.AloneSeconds(candidate.SecondsOfOne());
-        if (deadline.SecondsLeft() < trial || !MayTryObvious()) break;
+        const double whole = large.empty() ? 0 : session_.whole_seconds();
+        if (deadline.SecondsLeft() < trial + whole || !MayTryObvious()) break;
         const double kept = IsLarge(candidate) ? kKeptBehindLarge : kKeptComparisons;
         if (!candidate.first_of_all && !session_.Affords(trial + kept * session_.whole_seconds()))
           continue;
@@ -171,14 +190,11 @@ class BeamSearcher {
         MENDEL_ASSIGN_OR_RETURN(const bool keep, VerifyAndMeasure(candidate));
         tried_.erase(candidate.key);  // what is refused now may gain later
         if (!keep || candidate.alone.ratio > kObviouslyBelow) continue;
-        if (candidate.GainShare() >= kObviousGain) {
-          CandidateClass alone = candidate;  // one that is refused alone may gain with others
-          MENDEL_ASSIGN_OR_RETURN(improved, trials_.TryEverywhere(alone));
-        }
-        if (improved) break;  // others may be inside it
+        if (candidate.GainShare() >= kObviousGain) large.push_back(candidate);
         taken.insert(nodes.begin(), nodes.end());
-        small.push_back(std::move(candidate));
+        small.push_back(std::move(candidate));  // one that is refused alone may gain with others
       }
+      MENDEL_ASSIGN_OR_RETURN(bool improved, TryLarge(std::move(large)));
       if (!improved) {
         MENDEL_ASSIGN_OR_RETURN(improved, TrySmall(small, deadline));
       }

@@ -22,6 +22,7 @@ constexpr double kFasterAgain = 0.97;
 constexpr double kWholeSeconds = 1.5, kLeastWholeSeconds = 0.3, kWholeShare = 0.06;
 constexpr double kInterruptedSeconds = 0.5;  // of the last comparison after an interrupt
 constexpr double kLastShare = 0.08;          // of the budget, for a last comparison past it
+constexpr double kPartShare = 0.03;          // of the budget, for each part of the gain
 constexpr double kVerifyShare = 0.25;        // of what is left, for one candidate
 constexpr double kVerifySeconds = 5;
 constexpr double kGrowthShare = 1.5;                 // of the stored weights
@@ -187,6 +188,38 @@ absl::Status SearchSession::FinalComparison() {
   result_.best = baseline_;
   result_.best_time = result_.baseline_time;
   result_.mutants.clear();
+  return absl::OkStatus();
+}
+
+std::vector<LeftOut> SearchSession::Parts() const {
+  return LeaveOut(profiler_.backend(), profiler_.options().numerics, baseline_, result_.best,
+                  static_cast<int64_t>(result_.mutants.size()));
+}
+
+double SearchSession::PartsSeconds() const {
+  const bool several = !result_.mutants.empty() && !result_.best.algorithms.empty();
+  return several ? 2 * kPartShare * options_.budget_seconds : 0;
+}
+
+absl::Status SearchSession::MeasureParts() {
+  std::vector<LeftOut> parts = Parts();
+  const double gain = result_.best_time.median_ms > 0
+                          ? result_.baseline_time.median_ms / result_.best_time.median_ms
+                          : 0;
+  for (auto& [part, variant] : parts) {
+    if (parts.size() == 1) {
+      part.set_without(gain);  // the plan without its only part is the baseline
+    } else if (!Interrupted()) {
+      const double seconds = kPartShare * options_.budget_seconds;
+      profiler_.LimitTime(In(seconds), BudgetName(options_));
+      const auto times =
+          profiler_.Compare({result_.best, variant}, std::min(seconds, measure_seconds_), 1,
+                            Cat("without ", part.kind()));
+      if (!times.ok() && !absl::IsNotFound(times.status())) return times.status();
+      if (times.ok() && !(*times)[1].dropped) part.set_without((*times)[1].ratio.median);
+    }
+    result_.parts.push_back(part);
+  }
   return absl::OkStatus();
 }
 

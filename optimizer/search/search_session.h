@@ -14,6 +14,7 @@
 #include "base/deadline.h"
 #include "mutator/rule.h"
 #include "optimizer/search/alternatives.h"
+#include "optimizer/search/gain_parts.h"
 #include "optimizer/search/search.h"
 
 namespace mendel {
@@ -70,6 +71,9 @@ class SearchSession {
   /// beyond noise, or was so before and is 3 % faster now. Where no program was, the one with
   /// the largest expected gain is measured, if any: it may have lacked time for enough rounds.
   absl::Status FinalComparison();
+  /// Measures what is lost without the mutants, the algorithms or the layouts of the delivered
+  /// plan.
+  absl::Status MeasureParts();
   /// Counters that are known at the end. `searched`: measurements were made (else the counters of a
   /// record stand).
   void FinishCounters(bool searched);
@@ -103,7 +107,9 @@ class SearchSession {
   void KeepFree(double seconds) { kept_seconds_ = seconds; }
   /// True if work of `seconds` leaves time for the last comparison and the seconds kept free.
   bool Affords(double seconds) const { return SpareSeconds() >= seconds; }
-  double SpareSeconds() const { return deadline_.SecondsLeft() - whole_seconds_ - kept_seconds_; }
+  double SpareSeconds() const {
+    return deadline_.SecondsLeft() - whole_seconds_ - kept_seconds_ - PartsSeconds();
+  }
   /// Seconds that a comparison of whole programs took at most so far.
   double whole_seconds() const { return whole_seconds_; }
   void NoteWholeSeconds(double seconds);
@@ -136,6 +142,9 @@ class SearchSession {
   /// Chooses the fastest of several ways of correction.
   absl::Status ChooseCorrection(const Mutant& mutant, Alternative& alternative);
   bool BestIsBaseline() const { return result_.mutants.empty() && result_.best.algorithms.empty(); }
+  /// Seconds that MeasureParts takes.
+  double PartsSeconds() const;
+  std::vector<LeftOut> Parts() const;
   /// The program that seemed fastest while none is faster than the baseline beyond noise.
   struct ExpectedBest {
     Variant variant;

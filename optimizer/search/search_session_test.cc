@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -44,8 +45,9 @@ class WithAnAlgorithm final : public Backend {
   absl::Status Probe() const override { return absl::OkStatus(); }
   std::string Identity() const override { return "with an algorithm"; }
   std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics) const override {
-    return graph.node(node).op->name == "Relu" ? std::vector<std::string>{"quick"}
-                                               : std::vector<std::string>();
+    return graph.node(node).op->name == "Relu"
+               ? std::vector<std::string>{"quick", Cat(kLayoutAlgorithm, "quick")}
+               : std::vector<std::string>();
   }
   absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph,
                                                       const CompileOptions&) const override {
@@ -80,6 +82,59 @@ TEST(PredictedSearchSession, ProgramsAloneHaveTheirCheapestAlgorithms) {
   EXPECT_NEAR(alone->original_ns, 4e9, 1);  // the input and the constant count here, too
   EXPECT_NEAR(alone->mutant_ns, 2.25e9, 1);
 }
+
+/// Two rectifiers behind `steps` negations.
+Graph Rectified(int steps) {
+  GraphBuilder builder;
+  ValueId x = builder.Input("x", {DType::kF32, {4, 4}});
+  for (int k = 0; k < steps; ++k) x = *builder.Add("Neg", {x});
+  x = *builder.Add("Relu", {x}, {}, "first");
+  builder.Output("y", *builder.Add("Relu", {x}, {}, "second"));
+  return *builder.Build();
+}
+
+/// A node takes a second, or a quarter of one by an algorithm.
+absl::StatusOr<std::vector<double>> QuarterByAlgorithm(const Graph& graph,
+                                                       const CompileOptions& options) {
+  std::vector<double> seconds(graph.nodes().size(), 1);
+  for (const auto& [node, name] : options.algorithms) seconds[static_cast<size_t>(node)] = 0.25;
+  return seconds;
+}
+
+std::map<std::string, double> PartsOf(const Variant& best, size_t mutants) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  const WithAnAlgorithm backend;
+  Profiler profiler(backend, *cache, {.costs = &QuarterByAlgorithm});
+  const SearchOptions options;
+  const Graph baseline = Rectified(3);
+  SearchSession session(baseline, profiler, *cache, options);
+  session.result().best = best;
+  session.result().mutants.resize(mutants);
+  EXPECT_TRUE(session.FinalComparison().ok());
+  EXPECT_TRUE(session.MeasureParts().ok());
+  std::map<std::string, double> parts;
+  for (const plan::GainPart& part : session.result().parts) parts[part.kind()] = part.without();
+  return parts;
+}
+
+TEST(GainParts, EachKindIsLeftOut) {
+  // The input counts, too: the plan takes 1 + 1 + 2 / 4 seconds.
+  const std::string layout = Cat(kLayoutAlgorithm, "quick");
+  const auto all = PartsOf({Rectified(1), {{2, "quick"}, {3, layout}}, "a plan"}, 1);
+  EXPECT_EQ(all.size(), 3u);
+  EXPECT_DOUBLE_EQ(all.at("mutants"), 4.5 / 2.5);
+  EXPECT_DOUBLE_EQ(all.at("algorithms"), 3.25 / 2.5);
+  EXPECT_DOUBLE_EQ(all.at("layouts"), 3.25 / 2.5);
+}
+
+TEST(GainParts, TheOnlyKindHasTheWholeGain) {
+  const std::map<std::string, double> mutants = {{"mutants", 6.0 / 4.0}};
+  EXPECT_EQ(PartsOf({Rectified(1), {}, "a plan"}, 1), mutants);
+  const std::map<std::string, double> algorithms = {{"algorithms", 6.0 / 5.25}};
+  EXPECT_EQ(PartsOf({Rectified(3), {{4, "quick"}}, "a plan"}, 0), algorithms);
+}
+
+TEST(GainParts, TheBaselineHasNone) { EXPECT_TRUE(PartsOf({Rectified(3), {}, "it"}, 0).empty()); }
 
 class SearchSessionTest : public testing::Test {
  protected:

@@ -8,7 +8,7 @@
 namespace mendel::cpu {
 namespace {
 
-constexpr std::string_view kPrefix = "layout:";
+constexpr std::string_view kPrefix = kLayoutAlgorithm;
 constexpr std::string_view kChannelsLast = "channels-last", kPlain = "plain";
 struct Blocks {
   std::string_view name;
