@@ -48,15 +48,6 @@ ValueId TapsOf(Emitter& e, ValueId w, size_t d, int64_t begin, int64_t end, int6
   return e.Slice(w, static_cast<int64_t>(d + 2), begin, end, step);
 }
 
-ValueId ReversedTaps(Emitter& e, ValueId w, size_t d, int64_t last, int64_t first, int64_t step) {
-  const Shape shape = e.shape(w);
-  Ints starts(shape.size(), 0), ends = shape, steps(shape.size(), 1);
-  starts[d + 2] = last;
-  ends[d + 2] = first - 1;
-  steps[d + 2] = -step;
-  return e.Op("Slice", {w}, {{"starts", starts}, {"ends", ends}, {"steps", steps}});
-}
-
 Shape TapHull::Extents() const {
   Shape extents;
   for (size_t d = 0; d < first.size(); ++d) extents.push_back(last[d] - first[d] + 1);

@@ -31,8 +31,6 @@ ValueId ConvAt(Emitter& e, ValueId x, ValueId w, std::optional<ValueId> bias,
 
 /// The taps [begin, end) of `w` along spatial dimension `d`, every `step`-th.
 ValueId TapsOf(Emitter& e, ValueId w, size_t d, int64_t begin, int64_t end, int64_t step = 1);
-/// The taps `last`, `last` - step, .., `first`.
-ValueId ReversedTaps(Emitter& e, ValueId w, size_t d, int64_t last, int64_t first, int64_t step);
 
 /// The smallest window that contains several (dilation 1 where there is more than one tap):
 /// positions relative to the output's times the stride, a dimension each.

@@ -77,12 +77,8 @@ double ConvFactor(Machine machine, const OpDefinition& op, const NodeView& node)
       return op.name == "Conv" && IsDenseThreeByThree(node) ? 1 : 4;
     case Machine::kSmallKernels:
       return *std::max_element(kernel.begin() + 2, kernel.end()) > 3 ? 4 : 1;
-    case Machine::kColumns:
-      return kernel.size() == 4 && kernel[2] < kernel[3] ? 8 : 4;
     case Machine::kMatrices:
       return 4;
-    case Machine::kForwardOnly:
-      return op.name == "ConvTranspose" ? 8 : 1;
     case Machine::kWideBatches:
       return 16 / std::min(16.0, static_cast<double>(image[0]));
     case Machine::kLargeImages:
@@ -96,23 +92,8 @@ double ConvFactor(Machine machine, const OpDefinition& op, const NodeView& node)
   }
 }
 
-/// The cost in calls on machines where only calls count; negative on the others.
-double Calls(Machine machine, const OpDefinition& op, const NodeView& node) {
-  switch (machine) {
-    case Machine::kLaunches:
-      return MovesData(op) ? 0.1 : 1;
-    case Machine::kConcats:
-      return op.name == "Concat" ? 3 : MovesData(op) ? 0.1 : 1;
-    case Machine::kFewGroups:
-      return op.name == "Conv" ? static_cast<double>(node.attrs.Int("group")) : 1;
-    default:
-      return -1;
-  }
-}
-
 double SecondsOn(Machine machine, const OpDefinition& op, const NodeView& node) {
-  const double calls = Calls(machine, op, node);
-  if (calls >= 0) return kCall * calls;
+  if (machine == Machine::kLaunches) return MovesData(op) ? 0.1 * kCall : kCall;
   const Cost cost = CostOf(op, node);
   if (op.name == "Patch")
     return 2 * kByte / (machine == Machine::kBytes ? 1 : 100) * BytesFrom(node.inputs, 1);

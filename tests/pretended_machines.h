@@ -13,20 +13,15 @@ namespace mendel {
 /// The weakness of a machine. Views and what depends on weights only are free on all of them.
 enum class Machine {
   kLaunches,    ///< every operator costs a call, one that only moves data a tenth of one
-  kConcats,     ///< the same, but three calls for a Concat
   kArithmetic,  ///< flops
   kBytes,       ///< operands and results; a Patch works in place
   kWindows,  ///< flops; convolutions but dense 3x3 windows of stride 1 in two dimensions cost four
              ///< times as much
-  kSmallKernels,  ///< flops; convolutions with more than 3 taps in a row cost four times as much
-  kColumns,   ///< flops; convolutions cost four times as much, eight times with windows of fewer
-              ///< rows than columns
-  kMatrices,  ///< flops; convolutions cost four times as much
+  kSmallKernels,   ///< flops; convolutions with more than 3 taps in a row cost four times as much
+  kMatrices,       ///< flops; convolutions cost four times as much
   kConvolutions,   ///< flops; matrix products cost four times as much
-  kForwardOnly,    ///< flops; transposed convolutions cost eight times as much
   kWideBatches,    ///< flops of convolutions over the number of images, up to 16
   kLargeImages,    ///< flops of convolutions over the extent of an image, up to 32
-  kFewGroups,      ///< a call each operator and each group of a convolution
   kDenseChannels,  ///< flops; grouped convolutions cost four times as much
   kEightChannels   ///< flops; convolutions cost four times as much unless channels come in eights
 };

@@ -46,48 +46,6 @@ std::vector<FamilyExample> ConstantExamples() {
   %7 = BatchNormalization(%2, %3, %4, %5, %6)
   return "y0" = %7
 )"},
-      {"BatchNormOfMatMul", "constants_into_matmul", R"(
-  %0 = Input() {name = "x", shape = [6, 8]}
-  %1 = Constant() {symbol = "w", value = f32[8,4]{W32}}
-  %2 = MatMul(%0, %1)
-  %3 = Constant() {symbol = "b", value = f32[4]{W4}}
-  %4 = Add(%2, %3)
-  %5 = Constant() {symbol = "scale", value = f32[4]{P4}}
-  %6 = Constant() {symbol = "shift", value = f32[4]{W4}}
-  %7 = Constant() {symbol = "mean", value = f32[4]{W4}}
-  %8 = Constant() {symbol = "variance", value = f32[4]{P4}}
-  %9 = BatchNormalization(%4, %5, %6, %7, %8)
-  return "y0" = %9
-)"},
-      {"BatchNormAcrossAdd", "batch_norm_across", R"(
-  %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
-  %1 = Input() {name = "z", shape = [1, 4, 8, 8]}
-  %2 = Constant() {symbol = "v", value = f32[4,4,3,3]{W144}}
-  %3 = Constant() {symbol = "w", value = f32[4,4,1,1]{W16}}
-  %4 = Conv(%0, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
-  %5 = Conv(%1, %3) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
-  %6 = Add(%4, %5)
-  %7 = Constant() {symbol = "scale", value = f32[4]{P4}}
-  %8 = Constant() {symbol = "shift", value = f32[4]{W4}}
-  %9 = Constant() {symbol = "mean", value = f32[4]{W4}}
-  %10 = Constant() {symbol = "variance", value = f32[4]{P4}}
-  %11 = BatchNormalization(%6, %7, %8, %9, %10)
-  return "y0" = %11
-)"},
-      {"BatchNormAcrossConcat", "batch_norm_across", R"(
-  %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
-  %1 = Constant() {symbol = "v", value = f32[4,4,3,3]{W144}}
-  %2 = Constant() {symbol = "w", value = f32[3,4,1,1]{W12}}
-  %3 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
-  %4 = Conv(%0, %2) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
-  %5 = Concat(%3, %4) {axis = 1}
-  %6 = Constant() {symbol = "scale", value = f32[7]{P7}}
-  %7 = Constant() {symbol = "shift", value = f32[7]{W7}}
-  %8 = Constant() {symbol = "mean", value = f32[7]{W7}}
-  %9 = Constant() {symbol = "variance", value = f32[7]{P7}}
-  %10 = BatchNormalization(%5, %6, %7, %8, %9)
-  return "y0" = %10
-)"},
       {"ScaleIntoConv", "constants_into_conv", R"(
   %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
   %1 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
@@ -105,26 +63,6 @@ std::vector<FamilyExample> ConstantExamples() {
   %4 = Add(%3, %0)
   %5 = Constant() {symbol = "t", value = f32[1,4,1,1]{W4}}
   %6 = Add(%4, %5)
-  return "y0" = %6
-)"},
-      {"AffineIntoMatMul", "constants_into_matmul", R"(
-  %0 = Input() {name = "x", shape = [6, 8]}
-  %1 = Constant() {symbol = "s", value = f32[8]{W8}}
-  %2 = Mul(%0, %1)
-  %3 = Constant() {symbol = "t", value = f32[8]{W8}}
-  %4 = Add(%2, %3)
-  %5 = Constant() {symbol = "w", value = f32[8,8]{W64}}
-  %6 = MatMul(%4, %5)
-  return "y0" = %6
-)"},
-      {"ScaleBehindMatMul", "constants_into_matmul", R"(
-  %0 = Input() {name = "x", shape = [6, 8]}
-  %1 = Constant() {symbol = "w", value = f32[8,8]{W64}}
-  %2 = MatMul(%0, %1)
-  %3 = Constant() {symbol = "b", value = f32[8]{W8}}
-  %4 = Add(%2, %3)
-  %5 = Constant() {symbol = "s", value = f32[8]{W8}}
-  %6 = Mul(%4, %5)
   return "y0" = %6
 )"},
       {"BatchNormThroughConv", "shift_through_conv", R"(

@@ -5,27 +5,11 @@ namespace mendel {
 
 std::vector<FamilyExample> ProductExamples() {
   return {
-      {"GroupsMergedByThree", "merge_groups", R"(
-  %0 = Input() {name = "x", shape = [1, 12, 8, 8]}
-  %1 = Constant() {symbol = "w", value = f32[12,2,3,3]{W216}}
-  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1], group = 6}
-  return "y0" = %2
-)"},
       {"GroupsSplit", "split_groups", R"(
   %0 = Input() {name = "x", shape = [1, 12, 8, 8]}
   %1 = Constant() {symbol = "w", value = f32[12,4,3,3]{W432}}
   %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1], group = 3}
   return "y0" = %2
-)"},
-      {"ParallelConvsGrouped", "group_convs", R"(
-  %0 = Input() {name = "a", shape = [1, 4, 8, 8]}
-  %1 = Input() {name = "b", shape = [1, 4, 8, 8]}
-  %2 = Constant() {symbol = "v", value = f32[4,4,3,3]{W144}}
-  %3 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
-  %4 = Conv(%0, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
-  %5 = Conv(%1, %3) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
-  %6 = Mul(%4, %5)
-  return "y0" = %6
 )"},
       {"ParallelConvsMerged", "merge_convs", R"(
   %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
@@ -162,33 +146,6 @@ std::vector<FamilyExample> ProductExamples() {
   %4 = Conv(%1, %2, %3) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
   return "y0" = %4
 )"},
-      {"TransposedConvPhases", "transposed_conv_phases", R"(
-  %0 = Input() {name = "x", shape = [1, 4, 6, 6]}
-  %1 = Constant() {symbol = "w", value = f32[4,3,4,4]{W192}}
-  %2 = Constant() {symbol = "b", value = f32[3]{W3}}
-  %3 = ConvTranspose(%0, %1, %2) {strides = [2, 2], dilations = [1, 1], pads = [1, 1, 1, 1], output_padding = [0, 0]}
-  return "y0" = %3
-)"},
-      {"TransposedConvWithHoles", "transposed_conv_phases", R"(
-  %0 = Input() {name = "x", shape = [1, 4, 6, 6]}
-  %1 = Constant() {symbol = "w", value = f32[4,3,2,3]{W72}}
-  %2 = Constant() {symbol = "b", value = f32[3]{W3}}
-  %3 = ConvTranspose(%0, %1, %2) {strides = [3, 2], dilations = [1, 2], pads = [0, 1, 0, 1], output_padding = [0, 1]}
-  return "y0" = %3
-)"},
-      {"TransposedConvToDepth", "transposed_conv_to_depth", R"(
-  %0 = Input() {name = "x", shape = [1, 4, 6, 6]}
-  %1 = Constant() {symbol = "w", value = f32[4,3,2,2]{W48}}
-  %2 = ConvTranspose(%0, %1) {strides = [2, 2], dilations = [1, 1], pads = [0, 0, 0, 0], output_padding = [0, 0]}
-  return "y0" = %2
-)"},
-      {"PixelTransposedConvAsMatMul", "pixel_transposed_conv_to_matmul", R"(
-  %0 = Input() {name = "x", shape = [2, 4, 1, 1]}
-  %1 = Constant() {symbol = "w", value = f32[4,3,4,4]{W192}}
-  %2 = Constant() {symbol = "b", value = f32[3]{W3}}
-  %3 = ConvTranspose(%0, %1, %2) {strides = [2, 1], dilations = [1, 1], pads = [1, 0, 0, 1], output_padding = [0, 0]}
-  return "y0" = %3
-)"},
       {"WholeWindowConvAsMatMul", "whole_window_conv_to_matmul", R"(
   %0 = Input() {name = "x", shape = [2, 4, 3, 3]}
   %1 = Constant() {symbol = "w", value = f32[6,4,3,3]{W216}}
@@ -232,21 +189,6 @@ std::vector<FamilyExample> ProductExamples() {
   %5 = Constant() {symbol = "v", value = f32[16,12]{W192}}
   %6 = MatMul(%4, %5)
   return "y0" = %6
-)"},
-      {"SliceIntoConv", "slice_into_conv", R"(
-  %0 = Input() {name = "x", shape = [1, 4, 12, 12]}
-  %1 = Constant() {symbol = "w", value = f32[6,4,3,3]{W216}}
-  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
-  %3 = Slice(%2) {starts = [0, 2, 1, 0], ends = [1, 5, 12, 12], steps = [1, 1, 2, 2]}
-  return "y0" = %3
-)"},
-      {"ConvOfConcat", "conv_of_concat", R"(
-  %0 = Input() {name = "a", shape = [1, 3, 8, 8]}
-  %1 = Input() {name = "b", shape = [1, 5, 8, 8]}
-  %2 = Concat(%0, %1) {axis = 1}
-  %3 = Constant() {symbol = "w", value = f32[4,8,1,1]{W32}}
-  %4 = Conv(%2, %3) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
-  return "y0" = %4
 )"},
       {"SumOfMatMuls", "sum_to_concat", R"(
   %0 = Input() {name = "x", shape = [2, 6]}

@@ -130,12 +130,6 @@ std::vector<FamilyExample> WindowExamples() {
   %2 = Conv(%0, %1) {strides = [1, 1], dilations = [3, 3], pads = [3, 3, 3, 3]}
   return "y0" = %2
 )"},
-      {"DilationStrided", "dilation_phases", R"(
-  %0 = Input() {name = "x", shape = [1, 4, 15, 15]}
-  %1 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
-  %2 = Conv(%0, %1) {strides = [2, 2], dilations = [3, 3], pads = [1, 1, 1, 1]}
-  return "y0" = %2
-)"},
       {"StrideOfThreeAndTwo", "stride_to_depth", R"(
   %0 = Input() {name = "x", shape = [1, 3, 21, 20]}
   %1 = Constant() {symbol = "w", value = f32[4,3,7,5]{W420}}
@@ -162,18 +156,6 @@ std::vector<FamilyExample> WindowExamples() {
   %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [0, 3, 0, 3]}
   return "y0" = %2
 )"},
-      {"OneByThreeTransposed", "transpose_space", R"(
-  %0 = Input() {name = "x", shape = [1, 3, 16, 16]}
-  %1 = Constant() {symbol = "w", value = f32[4,3,1,3]{W36}}
-  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [0, 1, 0, 1]}
-  return "y0" = %2
-)"},
-      {"TwoByTwoInThreeByThree", "pad_kernel", R"(
-  %0 = Input() {name = "x", shape = [1, 3, 16, 16]}
-  %1 = Constant() {symbol = "w", value = f32[4,3,2,2]{W48}}
-  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 1, 1]}
-  return "y0" = %2
-)"},
       {"OneByOneInsideThreeByThree", "merge_unequal_convs", R"(
   %0 = Input() {name = "x", shape = [1, 4, 12, 12]}
   %1 = Constant() {symbol = "w3", value = f32[6,4,3,3]{W216}}
@@ -193,21 +175,6 @@ std::vector<FamilyExample> WindowExamples() {
   %1 = Constant() {symbol = "w", value = f32[8,6]{W48}}
   %2 = MatMul(%0, %1)
   return "y0" = %2
-)"},
-      {"Conv3DAsSumOf2D", "conv3d_to_conv2d", R"(
-  %0 = Input() {name = "x", shape = [1, 3, 6, 8, 8]}
-  %1 = Constant() {symbol = "w", value = f32[4,3,3,3,3]{W324}}
-  %2 = Conv(%0, %1) {strides = [1, 1, 1], dilations = [1, 1, 1], pads = [1, 1, 1, 1, 1, 1]}
-  return "y0" = %2
-)"},
-      {"TwoPlusOneD", "conv3d_to_conv2d", R"(
-  %0 = Input() {name = "x", shape = [1, 3, 6, 8, 8]}
-  %1 = Constant() {symbol = "ws", value = f32[4,3,1,3,3]{W108}}
-  %2 = Conv(%0, %1) {strides = [1, 1, 1], dilations = [1, 1, 1], pads = [0, 1, 1, 0, 1, 1]}
-  %3 = Relu(%2)
-  %4 = Constant() {symbol = "wt", value = f32[4,4,3,1,1]{W48}}
-  %5 = Conv(%3, %4) {strides = [1, 1, 1], dilations = [1, 1, 1], pads = [1, 0, 0, 1, 0, 0]}
-  return "y0" = %5
 )"},
       {"SeparableBlur", "separable_kernel", R"(
   %0 = Input() {name = "x", shape = [1, 2, 9, 9]}

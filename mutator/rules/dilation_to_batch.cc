@@ -8,7 +8,6 @@
 //
 // A region may contain residual adds, pointwise operators and 1x1 convolutions; d is the common
 // divisor of its dilations. The rule gains where Winograd or better tiling becomes possible.
-// dilation_phases takes strides and any padding.
 //
 // Source: space-to-batch, PET section 4.
 

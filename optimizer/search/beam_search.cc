@@ -172,7 +172,7 @@ class BeamSearcher {
       std::vector<CandidateClass> large, small;
       std::set<int32_t> taken;  // nodes of `small`
       for (CandidateClass& candidate : classes) {
-        // What saves less than half as much as a large one is collected again behind it.
+        // A mutant that saves less than half as much as a large one is collected again behind it.
         if (!large.empty() && !candidate.first_of_all &&
             candidate.saved_share < large[0].GainShare() / 2)
           break;

@@ -89,7 +89,7 @@ struct SearchResult {
   double matching_seconds = 0;
   Timing baseline_time;
   Timing best_time;
-  /// What the kinds of choices in `best` gain; empty where it is the baseline.
+  /// The gains of the kinds of choices in `best`; empty where it is the baseline.
   std::vector<plan::GainPart> parts;
   /// Conditions under which the two were measured (Profiler::Conditions).
   std::vector<std::string> conditions;
