@@ -280,6 +280,60 @@ TEST(Search, GainsThatFailTogetherAreTriedAlone) {
   EXPECT_EQ(result.counters.rounds(), 1);
 }
 
+/// "reference", where two convolutions take a second, one product of operator `best` 0.3, and one
+/// of another operator 0.6.
+class Prefers final : public Backend {
+ public:
+  explicit Prefers(std::string_view best) : best_(best) {}
+  std::string_view name() const override { return "prefers"; }
+  absl::Status Probe() const override { return absl::OkStatus(); }
+  std::string Identity() const override { return "prefers"; }
+  std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph,
+                                                      const CompileOptions&) const override {
+    int convolutions = 0, best = 0;
+    for (const Node& node : graph.nodes()) {
+      if (node.inputs.empty() || IsWeight(graph, node.inputs[0])) continue;
+      convolutions += node.op->name == "Conv" ? 1 : 0;
+      best += node.op->name == best_ ? 1 : 0;
+    }
+    const double seconds = convolutions == 2 ? 1 : best > 0 ? 0.3 : 0.6;
+    MENDEL_ASSIGN_OR_RETURN(auto program, FindBackend("reference")->Compile(graph, {}));
+    return std::make_unique<ClockedExecutable>(std::move(program), seconds);
+  }
+
+ private:
+  std::string_view best_;
+};
+
+/// Two ways to merge two convolutions save the same work: the one that is faster alone is taken.
+TEST(Search, TheFastestOfLargeGainsIsTaken) {
+  GraphBuilder builder;
+  ValueId x = builder.Input("x", {DType::kF32, {1, 8, 16, 16}});
+  for (const auto& [outer, inner] : {std::pair<int64_t, int64_t>{64, 8}, {8, 64}}) {
+    const ValueId w = builder.Constant(Tensor::Filled({DType::kF32, {outer, inner, 1, 1}}, 0.25),
+                                       Cat("w", outer));
+    x = *builder.Add(
+        "Conv", {x, w},
+        {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}});
+  }
+  builder.Output("y", x);
+  const Graph graph = *builder.Build();
+  SearchOptions options = Options(60);
+  for (const Rule* rule : AllRules()) {
+    if (rule->name != "sums_of_products") options.disabled_rules.insert(std::string(rule->name));
+  }
+  for (const std::string_view best : {"Conv", "MatMul"}) {
+    const auto cache = *ProfileCache::Open(":memory:");
+    const Prefers backend(best);
+    Profiler profiler(backend, *cache, {});
+    const auto found = Search(graph, profiler, *cache, options);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->best_time.median_ms, 300) << best;
+    ASSERT_EQ(found->mutants.size(), 1u) << best;
+  }
+}
+
 TEST(SearchRecord, RoundTrip) {
   SearchRecord record;
   record.stop_reason = static_cast<int>(StopReason::kBudget);
