@@ -9,6 +9,7 @@
 #include "client/format.h"
 #include "client/operator_counts.h"
 #include "client/plan_explanation.h"
+#include "runtime/offline_device.h"
 
 namespace mendel {
 namespace {
@@ -94,7 +95,8 @@ void ReportOptimized(const OptimizeResult& result, const std::string& method, Co
                    Decimals(search.best_time.min_ms, 3), "    ", Total(after)));
   context.Line(Cat("speed-up    ", Decimals(speedup, 2), "x  (", counters.chosen(), " mutants, ",
                    search.best.algorithms.size(), " algorithm choices)"));
-  for (const plan::GainPart& part : search.parts) ReportGainPart(part, context);
+  for (const plan::GainPart& part : search.parts)
+    ReportGainPart(part, IsUnmeasured(result.plan.info), context);
   context.Line(Cat("candidates  ", counters.proposed(), " proposed, ", counters.screened_out(),
                    " screened out, ", counters.partial(), " partial, ", counters.mended(),
                    " corrected, ", counters.measured(), " programs measured, ",

@@ -77,12 +77,14 @@ void ReportMutant(const plan::AppliedMutant& mutant, Context& context) {
 
 }  // namespace
 
-void ReportGainPart(const plan::GainPart& part, Context& context) {
+void ReportGainPart(const plan::GainPart& part, bool predicted, Context& context) {
   const bool measured = part.without() > 0;
   const std::string kind =
       part.count() == 1 ? part.kind().substr(0, part.kind().size() - 1) : part.kind();
-  context.Line(Cat("            without its ", part.count(), " ", kind, ": ",
-                   measured ? Cat(Decimals(part.without(), 2), "x as long") : "not measured"));
+  context.Line(
+      Cat("            without its ", part.count(), " ", kind, ": ",
+          measured ? Cat(Decimals(part.without(), 2), "x as long", predicted ? " (predicted)" : "")
+                   : "not measured"));
   context.facts()["gain_parts"][part.kind()] = {{"count", part.count()},
                                                 {"without", part.without()}};
 }
@@ -98,7 +100,8 @@ void ReportExplanation(const Plan& plan, Context& context) {
   context.facts()["unmeasured"] = IsUnmeasured(info);
   context.facts()["baseline_ms"] = info.baseline_ms().median_ms();
   context.facts()["plan_ms"] = info.plan_ms().median_ms();
-  for (const plan::GainPart& part : info.gain_parts()) ReportGainPart(part, context);
+  for (const plan::GainPart& part : info.gain_parts())
+    ReportGainPart(part, IsUnmeasured(info), context);
   context.facts()["mutants"] = Json::array();
   if (info.mutants().empty()) context.Line("no mutant won: the plan is the baseline's graph");
   for (const plan::AppliedMutant& mutant : info.mutants()) ReportMutant(mutant, context);

@@ -7,8 +7,9 @@
 
 namespace mendel {
 
-/// Reports what the plan takes without its mutants, algorithms or layouts.
-void ReportGainPart(const plan::GainPart& part, Context& context);
+/// Reports what the plan takes without its mutants, algorithms or layouts; `predicted`: for a
+/// device that ran nothing.
+void ReportGainPart(const plan::GainPart& part, bool predicted, Context& context);
 
 /// Reports lines and facts of `mendel explain`; measures nothing.
 void ReportExplanation(const Plan& plan, Context& context);

@@ -37,8 +37,9 @@ double MultiplicationsOf(const Graph& graph, int32_t id) {
   const Node& node = graph.node(id);
   if (node.op->linear_inputs == nullptr) return 0;
   return WithView(graph, id, [&](const NodeView& view) {
-    NodeView operands = view;  // a bias is no factor
-    operands.inputs = operands.inputs.first(std::min<size_t>(operands.inputs.size(), 2));
+    NodeView operands = view;
+    if (node.op->name == "Conv" || node.op->name == "ConvTranspose")
+      operands.inputs = operands.inputs.first(2);  // a bias is no factor
     if (std::popcount(node.op->linear_inputs(operands)) < 2) return 0.0;
     const double flops = CostOf(*node.op, view).flops;
     const double elements = static_cast<double>(NumElements(node.outputs[0]));

@@ -56,8 +56,8 @@ ValueClasses ClassesOfLiteral(const Tensor& tensor) {
   return result;
 }
 
-/// A pool's attributes as far as they matter to one window: the order of its elements does not, so
-/// that all padding may come first, and a maximum depends on the elements alone.
+/// A pool's attributes as far as they matter to one window. The order of its elements does not
+/// matter, so that all padding may come first. A maximum depends on the elements alone.
 Attributes OfOneWindow(const Node& pool, Attributes attrs) {
   if (pool.op->name == "MaxPool") return {};
   std::vector<int64_t> pads = attrs.IntList("pads");

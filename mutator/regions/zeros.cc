@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "graph/element_structure.h"
 #include "graph/evaluate.h"
@@ -143,7 +144,8 @@ class OutputZeros {
         }
       }
       if (std::find(zero.begin(), zero.end(), true) == zero.end()) continue;
-      zeros[static_cast<size_t>(p)] = IsLinearZero(zero) || IsEvaluatedZero(zero, d, p);
+      zeros[static_cast<size_t>(p)] =
+          IsLinearZero(zero) || IsEvaluatedZero(zero, d, p, links.has_value());
     }
     return zeros;
   }
@@ -190,13 +192,14 @@ class OutputZeros {
   }
 
   /// The operator at zeros, beside small operands that are known. Positions of a free axis are
-  /// computed alike, so that one answer an axis suffices.
-  bool IsEvaluatedZero(const std::vector<bool>& zero, size_t d, int64_t p) {
-    const auto known = answers_.find({d, zero});
+  /// computed alike, so that one answer suffices for all of them.
+  bool IsEvaluatedZero(const std::vector<bool>& zero, size_t d, int64_t p, bool free) {
+    const auto key = std::tuple(d, free ? -1 : p, zero);
+    const auto known = answers_.find(key);
     if (known != answers_.end()) return known->second;
     const auto part = PartAt(d, p);
     const bool answer = part.has_value() && part->moved < 0 && EvaluatesToZero(zero, *part);
-    answers_[{d, zero}] = answer;
+    answers_[key] = answer;
     return answer;
   }
 
@@ -234,7 +237,7 @@ class OutputZeros {
   int output_;
   std::vector<const ValueZeros*> inputs_;
   std::vector<bool> reads_zero_;  // all that the output reads of input k is zero
-  std::map<std::pair<size_t, std::vector<bool>>, bool> answers_;
+  std::map<std::tuple<size_t, int64_t, std::vector<bool>>, bool> answers_;
 };
 
 }  // namespace

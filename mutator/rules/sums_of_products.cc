@@ -93,7 +93,8 @@ std::set<int32_t> InnerProducts(const Graph& graph, const IndexSite& site) {
   std::set<int32_t> products;
   for (const int32_t id : site.nodes) {
     const std::string_view op = graph.node(id).op->name;
-    if (id != site.nodes.back() && (op == "Conv" || op == "MatMul" || op == "Einsum"))
+    if (id != site.nodes.back() &&
+        (op == "Conv" || op == "ConvTranspose" || op == "MatMul" || op == "Einsum"))
       products.insert(id);
   }
   return products;
@@ -128,7 +129,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
     const auto subprogram = Extract(graph, *place);
     if (!subprogram.ok()) continue;
     const auto inner = Translate(*subprogram, LastNode(*subprogram), kReadings[reading]);
-    if (!inner.has_value()) continue;
+    if (!inner.has_value() || inner->shared.size() != site.shared.size()) continue;
     for (size_t k = 0; k < ProposalsFor(*subprogram, *inner)->size(); ++k) {
       matches.push_back(
           {site.nodes,

@@ -57,12 +57,13 @@ class EGraphSearcher {
     MENDEL_RETURN_IF_ERROR(Fill());
     MENDEL_RETURN_IF_ERROR(Improve());
     MENDEL_RETURN_IF_ERROR(session_.FinalComparison());
-    MENDEL_RETURN_IF_ERROR(session_.MeasureParts());
+    session_.MeasureParts();
     session_.FinishCounters(true);
     SearchResult& result = session_.result();
     result.egraph = report_;
     MENDEL_RETURN_IF_ERROR(CheckPeak());
-    if (result.stop_reason == StopReason::kInterrupted) return absl::OkStatus();
+    if (result.stop_reason == StopReason::kInterrupted || session_.Interrupted())
+      return absl::OkStatus();
     const auto record = PrintEGraphRecord(result);
     return record.has_value() ? session_.cache().Put("search", key, *record) : absl::OkStatus();
   }

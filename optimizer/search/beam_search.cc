@@ -83,15 +83,16 @@ class BeamSearcher {
     }
     if (left_out_) session_.Stop(StopReason::kBudget);
     MENDEL_RETURN_IF_ERROR(session_.FinalComparison());
-    MENDEL_RETURN_IF_ERROR(session_.MeasureParts());
+    session_.MeasureParts();
     result_.counters.set_rounds(round);
     session_.FinishCounters(true);
     result_.candidates = log_.Sorted(kMostLogged);
-    if (result_.stop_reason == StopReason::kInterrupted) return absl::OkStatus();
+    if (result_.stop_reason == StopReason::kInterrupted || session_.Interrupted())
+      return absl::OkStatus();
     MENDEL_RETURN_IF_ERROR(
         session_.cache().Put("candidates", NamedKey(key), PrintCandidates(result_.candidates)));
     const SearchRecord record{static_cast<int>(result_.stop_reason), result_.counters,
-                              trials_.accepted()};
+                              trials_.accepted(), result_.parts};
     return session_.cache().Put("search", key, PrintSearchRecord(record));
   }
 
@@ -116,7 +117,7 @@ class BeamSearcher {
       return false;
     }
     MENDEL_RETURN_IF_ERROR(session_.FinalComparison());
-    MENDEL_RETURN_IF_ERROR(session_.MeasureParts());
+    result_.parts = record->parts;
     result_.stop_reason = static_cast<StopReason>(record->stop_reason);
     result_.counters = record->counters;
     session_.FinishCounters(false);
@@ -141,12 +142,14 @@ class BeamSearcher {
 
   /// Tries mutants alone until one is kept, the greatest gain first: others may be inside it, or
   /// another way to save the same work.
-  absl::StatusOr<bool> TryLarge(std::vector<CandidateClass> large) {
+  absl::StatusOr<bool> TryLarge(std::vector<CandidateClass> large, const Deadline& deadline) {
     std::stable_sort(large.begin(), large.end(),
                      [](const auto& a, const auto& b) { return a.Gain() > b.Gain(); });
     bool improved = false;
     for (size_t k = 0; k < large.size() && !improved; ++k) {
-      if (k > 0 && !session_.Affords(session_.whole_seconds())) break;
+      const double whole = session_.whole_seconds();
+      if (k > 0 && (deadline.SecondsLeft() < whole || !session_.Affords(kKeptBehindLarge * whole)))
+        break;
       MENDEL_ASSIGN_OR_RETURN(improved, trials_.TryEverywhere(large[k]));
     }
     return improved;
@@ -171,11 +174,14 @@ class BeamSearcher {
       classes = ObviousOf(std::move(classes));
       std::vector<CandidateClass> large, small;
       std::set<int32_t> taken;  // nodes of `small`
+      bool improved = false;
       for (CandidateClass& candidate : classes) {
-        // A mutant that saves less than half as much as a large one is collected again behind it.
+        // Only mutants that save about as much compete with a large one.
         if (!large.empty() && !candidate.first_of_all &&
-            candidate.saved_share < large[0].GainShare() / 2)
-          break;
+            candidate.saved_share < large[0].GainShare() / 2) {
+          MENDEL_ASSIGN_OR_RETURN(improved, TryLarge(std::exchange(large, {}), deadline));
+          if (improved) break;  // others are collected again behind it
+        }
         const std::vector<int32_t> nodes = candidate.first->place.nodes;
         if (!IsLarge(candidate) && std::any_of(nodes.begin(), nodes.end(),
                                                [&](int32_t id) { return taken.count(id) > 0; }))
@@ -194,7 +200,9 @@ class BeamSearcher {
         taken.insert(nodes.begin(), nodes.end());
         small.push_back(std::move(candidate));  // one that is refused alone may gain with others
       }
-      MENDEL_ASSIGN_OR_RETURN(bool improved, TryLarge(std::move(large)));
+      if (!improved) {
+        MENDEL_ASSIGN_OR_RETURN(improved, TryLarge(std::move(large), deadline));
+      }
       if (!improved) {
         MENDEL_ASSIGN_OR_RETURN(improved, TrySmall(small, deadline));
       }

@@ -3,9 +3,26 @@
 #include <array>
 #include <cstdlib>
 #include <sstream>
+#include <string_view>
 
 namespace mendel {
 namespace {
+
+constexpr std::string_view kPart = "part ";
+
+std::optional<plan::GainPart> ParsePart(const std::string& text) {
+  std::istringstream words(text);
+  std::string kind;
+  int64_t count = 0;
+  double without = 0;
+  words >> kind >> count >> without;
+  if (!words) return std::nullopt;
+  plan::GainPart part;
+  part.set_kind(kind);
+  part.set_count(count);
+  part.set_without(without);
+  return part;
+}
 
 std::optional<AcceptedCandidate> ParseAccepted(const std::string& line) {
   std::istringstream words(line);
@@ -33,6 +50,8 @@ std::string PrintSearchRecord(const SearchRecord& record) {
        << counters.partial() << ' ' << counters.mended() << ' ' << counters.measured() << ' '
        << counters.rounds() << ' ' << counters.wrong_numbers() << ' ' << counters.weight_growth()
        << '\n';
+  for (const plan::GainPart& part : record.parts)
+    text << kPart << part.kind() << ' ' << part.count() << ' ' << part.without() << '\n';
   for (const AcceptedCandidate& candidate : record.accepted) {
     text << candidate.occurrences << ' ' << candidate.measurement << ' ' << candidate.original_ns
          << ' ' << candidate.mutant_ns << ' ' << candidate.early << ' ' << candidate.together << ' '
@@ -58,6 +77,12 @@ std::optional<SearchRecord> ParseSearchRecord(const std::string& text) {
   record.counters.set_wrong_numbers(counts[6]);
   record.counters.set_weight_growth(counts[7]);
   while (std::getline(lines, line)) {
+    if (line.starts_with(kPart)) {
+      const auto part = ParsePart(line.substr(kPart.size()));
+      if (!part.has_value()) return std::nullopt;
+      record.parts.push_back(*part);
+      continue;
+    }
     const auto candidate = ParseAccepted(line);
     if (!candidate.has_value()) return std::nullopt;
     record.accepted.push_back(*candidate);

@@ -33,6 +33,7 @@ struct SearchRecord {
   plan::SearchCounters counters;
   /// Accepted candidates, in the order of acceptance.
   std::vector<AcceptedCandidate> accepted;
+  std::vector<plan::GainPart> parts;
 };
 
 std::string PrintSearchRecord(const SearchRecord& record);

@@ -161,7 +161,7 @@ absl::Status SearchSession::FinalComparison() {
   // Its time was kept free. Past the deadline, or after an interrupt, it still gets a little.
   const double least = std::min(Interrupted() ? kInterruptedSeconds : 2 * measure_seconds_,
                                 kLastShare * options_.budget_seconds);
-  profiler_.LimitTime(Deadline::After(std::max(deadline_.SecondsLeft(), least)),
+  profiler_.LimitTime(Deadline::After(std::max(deadline_.SecondsLeft() - PartsSeconds(), least)),
                       BudgetName(options_));
   const bool was_faster = !BestIsBaseline();
   if (!was_faster && expected_best_.has_value()) {
@@ -197,30 +197,35 @@ std::vector<LeftOut> SearchSession::Parts() const {
 }
 
 double SearchSession::PartsSeconds() const {
-  const bool several = !result_.mutants.empty() && !result_.best.algorithms.empty();
-  return several ? 2 * kPartShare * options_.budget_seconds : 0;
+  const Algorithms& algorithms = result_.best.algorithms;
+  const auto layouts = std::count_if(algorithms.begin(), algorithms.end(), [](const auto& choice) {
+    return choice.second.starts_with(kLayoutAlgorithm);
+  });
+  const int kinds = (result_.mutants.empty() ? 0 : 1) + (layouts > 0 ? 1 : 0) +
+                    (layouts < static_cast<int64_t>(algorithms.size()) ? 1 : 0);
+  return kinds > 1 ? kinds * kPartShare * options_.budget_seconds : 0;
 }
 
-absl::Status SearchSession::MeasureParts() {
+void SearchSession::MeasureParts() {
   std::vector<LeftOut> parts = Parts();
   const double gain = result_.best_time.median_ms > 0
                           ? result_.baseline_time.median_ms / result_.best_time.median_ms
                           : 0;
+  const double seconds = kPartShare * options_.budget_seconds;
+  // Compilations and first runs are not shortened by a limit.
+  const double least = std::max(0.0, whole_seconds_ - measure_seconds_);
   for (auto& [part, variant] : parts) {
     if (parts.size() == 1) {
       part.set_without(gain);  // the plan without its only part is the baseline
-    } else if (!Interrupted()) {
-      const double seconds = kPartShare * options_.budget_seconds;
+    } else if (!Interrupted() && deadline_.SecondsLeft() + seconds > least) {
       profiler_.LimitTime(In(seconds), BudgetName(options_));
       const auto times =
           profiler_.Compare({result_.best, variant}, std::min(seconds, measure_seconds_), 1,
                             Cat("without ", part.kind()));
-      if (!times.ok() && !absl::IsNotFound(times.status())) return times.status();
       if (times.ok() && !(*times)[1].dropped) part.set_without((*times)[1].ratio.median);
     }
     result_.parts.push_back(part);
   }
-  return absl::OkStatus();
 }
 
 void SearchSession::FinishCounters(bool searched) {

@@ -72,8 +72,8 @@ class SearchSession {
   /// the largest expected gain is measured, if any: it may have lacked time for enough rounds.
   absl::Status FinalComparison();
   /// Measures what is lost without the mutants, the algorithms or the layouts of the delivered
-  /// plan.
-  absl::Status MeasureParts();
+  /// plan. A part that there is no time for, or that does not run, is not measured.
+  void MeasureParts();
   /// Counters that are known at the end. `searched`: measurements were made (else the counters of a
   /// record stand).
   void FinishCounters(bool searched);

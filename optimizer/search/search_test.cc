@@ -292,8 +292,9 @@ class Prefers final : public Backend {
   absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph,
                                                       const CompileOptions&) const override {
     int convolutions = 0, best = 0;
-    for (const Node& node : graph.nodes()) {
-      if (node.inputs.empty() || IsWeight(graph, node.inputs[0])) continue;
+    for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
+      const Node& node = graph.node(id);
+      if (IsWeight(graph, {id, 0})) continue;
       convolutions += node.op->name == "Conv" ? 1 : 0;
       best += node.op->name == best_ ? 1 : 0;
     }
@@ -343,6 +344,10 @@ TEST(SearchRecord, RoundTrip) {
   record.counters.set_weight_growth(4);
   record.accepted.push_back(
       {"conv_merge", {{"axis", 1}}, "conv_merge axis=1 abc", 2, 1, 10.5, 9.25, true, 3});
+  plan::GainPart& part = record.parts.emplace_back();
+  part.set_kind("layouts");
+  part.set_count(4);
+  part.set_without(1.25);
   const auto again = ParseSearchRecord(PrintSearchRecord(record));
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->counters.wrong_numbers(), 3);
@@ -355,6 +360,8 @@ TEST(SearchRecord, RoundTrip) {
   EXPECT_EQ(again->accepted[0].mutant_ns, 9.25);
   EXPECT_TRUE(again->accepted[0].early);
   EXPECT_EQ(again->accepted[0].together, 3);
+  ASSERT_EQ(again->parts.size(), 1u);
+  EXPECT_EQ(again->parts[0].SerializeAsString(), part.SerializeAsString());
   EXPECT_FALSE(ParseSearchRecord("1 2 3").has_value());
 }
 
