@@ -103,8 +103,7 @@ std::vector<int32_t> ReadOutside(const Graph& graph, int32_t last, const std::se
 /// A product, or its sum with a bias.
 bool IsSharedProduct(const Graph& graph, int32_t id) {
   const Node& node = graph.node(id);
-  const std::string_view op = node.op->name;
-  if (op != "Add") return op == "Conv" || op == "ConvTranspose" || op == "MatMul" || op == "Einsum";
+  if (node.op->name != "Add") return IsProduct(*node.op);
   const auto is_weight = [&](ValueId value) {
     return graph.constant()[static_cast<size_t>(value.node)];
   };
@@ -125,6 +124,11 @@ void ApplyWish(std::vector<RootDim>& dims, size_t position, int64_t inner) {
 }
 
 }  // namespace
+
+bool IsProduct(const OpDefinition& op) {
+  return op.name == "Conv" || op.name == "ConvTranspose" || op.name == "MatMul" ||
+         op.name == "Einsum";
+}
 
 std::optional<IndexSite> TranslateSite(const Graph& graph, int32_t last, int max_nodes,
                                        Expansion expansion, Sharing sharing,

@@ -31,6 +31,9 @@ struct IndexSite {
   bool has_square = false;  ///< the square of a sum is multiplied out: that can cancel
 };
 
+/// An operator that multiplies its operands and sums over what they share.
+bool IsProduct(const OpDefinition& op);
+
 /// Nodes of a site of one rule.
 inline constexpr int kMostSiteNodes = 256;
 

@@ -92,10 +92,7 @@ struct Place {
 std::set<int32_t> InnerProducts(const Graph& graph, const IndexSite& site) {
   std::set<int32_t> products;
   for (const int32_t id : site.nodes) {
-    const std::string_view op = graph.node(id).op->name;
-    if (id != site.nodes.back() &&
-        (op == "Conv" || op == "ConvTranspose" || op == "MatMul" || op == "Einsum"))
-      products.insert(id);
+    if (id != site.nodes.back() && IsProduct(*graph.node(id).op)) products.insert(id);
   }
   return products;
 }
@@ -162,8 +159,8 @@ Rule Make() {
   rule.after = "x*(w + a*b), x*(a*b), Conv(x, b*a), (x + y)*w, x.x - 2*x.c + c.c";
   rule.precondition =
       "linear operators read once, or products that others read, too; at most 8 factors an "
-      "operand; "
-      "predicted to be faster; weights at most 1.5 times or 64 MiB more; squares of sums not "
+      "operand; predicted to be faster; weights at most 1.5 times or 64 MiB more; squares of sums "
+      "not "
       "before roots, quotients and comparisons";
   rule.loses_when = "the merged weights are slower to read than predicted";
   rule.match = &FindMatches;

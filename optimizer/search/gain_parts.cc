@@ -51,6 +51,13 @@ LeftOut WithoutAlgorithms(const Variant& best, bool layouts) {
 
 }  // namespace
 
+int CountParts(const Variant& best, int64_t mutants) {
+  const int64_t all = static_cast<int64_t>(best.algorithms.size());
+  const int64_t layouts = std::count_if(best.algorithms.begin(), best.algorithms.end(),
+                                        [](const auto& choice) { return IsLayout(choice.second); });
+  return (mutants > 0 ? 1 : 0) + (layouts < all ? 1 : 0) + (layouts > 0 ? 1 : 0);
+}
+
 std::vector<LeftOut> LeaveOut(const Backend& backend, Numerics numerics, const Variant& baseline,
                               const Variant& best, int64_t mutants) {
   std::vector<LeftOut> parts;

@@ -17,6 +17,9 @@ struct LeftOut {
   Variant variant;
 };
 
+/// The number of kinds that `best` contains.
+int CountParts(const Variant& best, int64_t mutants);
+
 /// The kinds that `best` contains, each left out. The plan without its `mutants` is the baseline
 /// with the algorithms of the nodes that have the same name, operator and choice there.
 std::vector<LeftOut> LeaveOut(const Backend& backend, Numerics numerics, const Variant& baseline,

@@ -123,6 +123,8 @@ absl::StatusOr<SearchSession::WholeResult> SearchSession::TryWhole(
   speedup_ /= times[1].ratio.median;
   result_.best = trial.variant;
   result_.mutants = applied;
+  const int parts = CountParts(trial.variant, static_cast<int64_t>(applied.size()));
+  parts_seconds_ = parts > 1 ? parts * kPartShare * options_.budget_seconds : 0;
   trial.accepted = true;
   return trial;
 }
@@ -161,7 +163,7 @@ absl::Status SearchSession::FinalComparison() {
   // Its time was kept free. Past the deadline, or after an interrupt, it still gets a little.
   const double least = std::min(Interrupted() ? kInterruptedSeconds : 2 * measure_seconds_,
                                 kLastShare * options_.budget_seconds);
-  profiler_.LimitTime(Deadline::After(std::max(deadline_.SecondsLeft() - PartsSeconds(), least)),
+  profiler_.LimitTime(Deadline::After(std::max(deadline_.SecondsLeft() - parts_seconds_, least)),
                       BudgetName(options_));
   const bool was_faster = !BestIsBaseline();
   if (!was_faster && expected_best_.has_value()) {
@@ -191,23 +193,10 @@ absl::Status SearchSession::FinalComparison() {
   return absl::OkStatus();
 }
 
-std::vector<LeftOut> SearchSession::Parts() const {
-  return LeaveOut(profiler_.backend(), profiler_.options().numerics, baseline_, result_.best,
-                  static_cast<int64_t>(result_.mutants.size()));
-}
-
-double SearchSession::PartsSeconds() const {
-  const Algorithms& algorithms = result_.best.algorithms;
-  const auto layouts = std::count_if(algorithms.begin(), algorithms.end(), [](const auto& choice) {
-    return choice.second.starts_with(kLayoutAlgorithm);
-  });
-  const int kinds = (result_.mutants.empty() ? 0 : 1) + (layouts > 0 ? 1 : 0) +
-                    (layouts < static_cast<int64_t>(algorithms.size()) ? 1 : 0);
-  return kinds > 1 ? kinds * kPartShare * options_.budget_seconds : 0;
-}
-
 void SearchSession::MeasureParts() {
-  std::vector<LeftOut> parts = Parts();
+  std::vector<LeftOut> parts =
+      LeaveOut(profiler_.backend(), profiler_.options().numerics, baseline_, result_.best,
+               static_cast<int64_t>(result_.mutants.size()));
   const double gain = result_.best_time.median_ms > 0
                           ? result_.baseline_time.median_ms / result_.best_time.median_ms
                           : 0;
@@ -253,6 +242,7 @@ void SearchSession::Reset() {
   result_.best = baseline_;
   expected_best_.reset();
   speedup_ = 1;
+  parts_seconds_ = 0;
   stopped_ = begun_ = false;
 }
 

@@ -108,7 +108,7 @@ class SearchSession {
   /// True if work of `seconds` leaves time for the last comparison and the seconds kept free.
   bool Affords(double seconds) const { return SpareSeconds() >= seconds; }
   double SpareSeconds() const {
-    return deadline_.SecondsLeft() - whole_seconds_ - kept_seconds_ - PartsSeconds();
+    return deadline_.SecondsLeft() - whole_seconds_ - kept_seconds_ - parts_seconds_;
   }
   /// Seconds that a comparison of whole programs took at most so far.
   double whole_seconds() const { return whole_seconds_; }
@@ -142,9 +142,6 @@ class SearchSession {
   /// Chooses the fastest of several ways of correction.
   absl::Status ChooseCorrection(const Mutant& mutant, Alternative& alternative);
   bool BestIsBaseline() const { return result_.mutants.empty() && result_.best.algorithms.empty(); }
-  /// Seconds that MeasureParts takes.
-  double PartsSeconds() const;
-  std::vector<LeftOut> Parts() const;
   /// The program that seemed fastest while none is faster than the baseline beyond noise.
   struct ExpectedBest {
     Variant variant;
@@ -172,6 +169,7 @@ class SearchSession {
   double speedup_ = 1;
   double whole_seconds_ = 0;
   double kept_seconds_ = 0;
+  double parts_seconds_ = 0;                     // that MeasureParts takes for the best program
   double alone_expected_ = 0, alone_spent_ = 0;  // seconds of all measurements of candidates alone
   bool stopped_ = false;
   bool begun_ = false;
