@@ -31,6 +31,7 @@ struct Form {
   bool hoisted = true;    ///< the input product of all steps is one
   bool commuted = false;  ///< sums in another order
   double changed = 0;     ///< added to one recurrent weight
+  int64_t hidden = kHidden;
 };
 
 Tensor Waves(Shape shape, double phase) {
@@ -46,11 +47,11 @@ std::string BodyOf(const Form& form) {
   const auto add = [&](ValueId a, ValueId b) {
     return body.Add("Add", form.commuted ? std::vector{b, a} : std::vector{a, b}).value();
   };
-  const ValueId h = body.Input("x0", {DType::kF32, {1, kHidden}});
-  ValueId x = body.Input("x1", {DType::kF32, {1, form.hoisted ? kHidden : kInputs}});
-  const ValueId r = body.Input("x2", {DType::kF32, {kHidden, kHidden}});
+  const ValueId h = body.Input("x0", {DType::kF32, {1, form.hidden}});
+  ValueId x = body.Input("x1", {DType::kF32, {1, form.hoisted ? form.hidden : kInputs}});
+  const ValueId r = body.Input("x2", {DType::kF32, {form.hidden, form.hidden}});
   if (!form.hoisted) {
-    const ValueId w = body.Input("x3", {DType::kF32, {kInputs, kHidden}});
+    const ValueId w = body.Input("x3", {DType::kF32, {kInputs, form.hidden}});
     x = body.Add("MatMul", {x, w}).value();
   }
   const ValueId sum = add(x, body.Add("MatMul", {h, r}).value());
@@ -65,12 +66,12 @@ Graph Network(const Form& form) {
   const int64_t slices = form.slices;
   GraphBuilder net("net");
   ValueId x = net.Input("x", {DType::kF32, {slices, 1, kInputs}});
-  const ValueId h = net.Input("h", {DType::kF32, {1, kHidden}});
-  const ValueId w = net.Constant(Waves({kInputs, kHidden}, 1), "w");
-  std::vector<double> recurrent = Waves({kHidden, kHidden}, 2).ToDoubles();
+  const ValueId h = net.Input("h", {DType::kF32, {1, form.hidden}});
+  const ValueId w = net.Constant(Waves({kInputs, form.hidden}, 1), "w");
+  std::vector<double> recurrent = Waves({form.hidden, form.hidden}, 2).ToDoubles();
   recurrent[4] += form.changed;
   const ValueId r =
-      net.Constant(Tensor::FromDoubles({DType::kF32, {kHidden, kHidden}}, recurrent), "r");
+      net.Constant(Tensor::FromDoubles({DType::kF32, {form.hidden, form.hidden}}, recurrent), "r");
   if (form.steps < slices) {
     x = net.Add("Slice", {x},
                 {{"starts", Ints{slices - form.steps, 0, 0}},
@@ -172,6 +173,26 @@ TEST(Loop, WitnessesLieInTheFirstSteps) {
       early = early || (reverse ? 2999 - slice : slice) < 64;
     }
     EXPECT_TRUE(early) << reverse;
+  }
+}
+
+/// At ordinary inputs the enclosures of the last step need as many bits as there are steps.
+TEST(Loop, TheLastOfManyStepsNeedsFewBits) {
+  Form form;
+  form.slices = form.steps = 300;
+  form.hidden = 64;
+  const Graph loop = LastOnly(Network(form));
+  Form changed = form, backward = form, shorter = form;
+  changed.changed = 0.125;
+  backward.reverse = true;
+  shorter.steps = 299;
+  for (const Form& other : {changed, backward, shorter}) {
+    const Graph g = LastOnly(Network(other));
+    const WitnessQuery query{0, Box::Whole({1, form.hidden})};
+    const auto answers = FindWitnesses(loop, g, {&query, 1}, {});
+    ASSERT_TRUE(answers.ok()) << answers.status();
+    ASSERT_TRUE(answers->front().witness.has_value()) << answers->front().reason;
+    EXPECT_LE(answers->front().witness->precision_bits, 256);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "graph/loop.h"
 #include "graph/rewrite.h"
 #include "verifier/witness/float_noise.h"
 
@@ -12,6 +13,8 @@ namespace {
 /// Runs of noise. From so much work on one run is enough.
 constexpr int kNoiseRuns = 3;
 constexpr double kCostlyNoise = 1e9;
+/// The time of small operators, step by step, in that of large ones with as much arithmetic.
+constexpr double kLoopFactor = 10;
 constexpr double kClearMargin = 128;    ///< times one run's noise: others hardly reach the gap
 constexpr int64_t kLeastOfMedian = 16;  ///< elements of an output for which one run suffices
 /// Runs for one element, and elements that are looked at so.
@@ -38,9 +41,18 @@ bool GapsAreClear(const std::vector<HostValue>& values,
   return true;
 }
 
+/// The gap is far beyond the noise of every element: no element's luck in few runs explains it.
+bool IsClearOfAll(double gap, const std::vector<double>& noise_f,
+                  const std::vector<double>& noise_g) {
+  return gap > kClearMargin * (*std::max_element(noise_f.begin(), noise_f.end()) +
+                               *std::max_element(noise_g.begin(), noise_g.end()));
+}
+
 }  // namespace
 
-bool GapNoise::IsCostly(const Graph& pairs) { return TotalFlops(pairs) > kCostlyNoise; }
+bool GapNoise::IsCostly(const Graph& pairs) {
+  return TotalFlops(pairs) * (HasLoop(pairs) ? kLoopFactor : 1) > kCostlyNoise;
+}
 
 absl::StatusOr<GapNoise::Noise> GapNoise::OfPairs(const Graph& pairs,
                                                   const std::vector<HostValue>& inputs,
@@ -78,7 +90,9 @@ absl::StatusOr<VisibleGap> GapNoise::Visible(const WitnessQuery& query,
                                              std::vector<double>& noise_g, bool costly) {
   for (int look = 0; look < kNoiseLooks; ++look) {
     const VisibleGap visible = LargestVisibleGap(f, g, noise_f, noise_g);
-    if (costly || visible.gap.score == 0) return visible;
+    if (costly || visible.gap.score == 0 ||
+        IsClearOfAll(ElementDistance(f, g, visible.gap.element), noise_f, noise_g))
+      return visible;
     MENDEL_ASSIGN_OR_RETURN(const auto closer, OfElement(query, inputs, visible.gap.element));
     double& of_f = noise_f[static_cast<size_t>(visible.gap.element)];
     double& of_g = noise_g[static_cast<size_t>(visible.gap.element)];

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "graph/rewrite.h"
 #include "verifier/witness/class_witness.h"
+#include "verifier/witness/contracting_inputs.h"
 #include "verifier/witness/early_steps.h"
 #include "verifier/witness/enclosure_precision.h"
 #include "verifier/witness/gap_noise.h"
@@ -324,20 +325,9 @@ class Search {
       return flops > kCheapFlops && std::isfinite(enclosure.difference) &&
              enclosure.difference <= kAgreement * size;
     }
-    Witness witness;
-    for (const HostValue& input : *inputs) witness.inputs.push_back(input.ToTensor());
-    witness.element = IndexAt(box, flat);
-    witness.value_f = enclosure.f.Middle();
-    witness.value_g = enclosure.g.Middle();
-    witness.error_f = enclosure.f.ErrorOfMiddle();
-    witness.error_g = enclosure.g.ErrorOfMiddle();
-    witness.gap = enclosure.gap;
-    witness.precision_bits = enclosure.precision_bits;
-    if (!std::isfinite(witness.value_f) || !std::isfinite(witness.value_g)) {
+    state.witness = WitnessOf(*inputs, IndexAt(box, flat), enclosure);
+    if (!state.witness.has_value())
       state.obstacle = "the values that differ are too large for doubles";
-      return true;
-    }
-    state.witness = std::move(witness);
     return true;
   }
 
@@ -379,10 +369,10 @@ class Search {
   double ascent_flops_ = 0;
 };
 
-/// A witness in the first steps of a loop.
-absl::StatusOr<std::optional<WitnessAnswer>> EarlyWitness(const Graph& joint,
-                                                          const WitnessQuery& query,
-                                                          const WitnessOptions& options) {
+/// A witness in the first steps of a loop, or at inputs at which its steps contract.
+absl::StatusOr<std::optional<WitnessAnswer>> LoopWitness(const Graph& joint,
+                                                         const WitnessQuery& query,
+                                                         const WitnessOptions& options) {
   MENDEL_ASSIGN_OR_RETURN(const std::vector<EarlyQuery> parts, EarlyQueries(joint, query));
   for (const EarlyQuery& part : parts) {
     WitnessOptions limited = options;
@@ -397,7 +387,10 @@ absl::StatusOr<std::optional<WitnessAnswer>> EarlyWitness(const Graph& joint,
       answer.witness->element[d] += part.box.begin[d];
     return answer;
   }
-  return std::nullopt;
+  MENDEL_ASSIGN_OR_RETURN(std::optional<Witness> witness,
+                          WitnessAtContractingInputs(joint, query, options));
+  if (!witness.has_value()) return std::nullopt;
+  return WitnessAnswer{std::move(witness), "", 0, 1};
 }
 
 }  // namespace
@@ -407,19 +400,19 @@ absl::StatusOr<std::vector<WitnessAnswer>> FindWitnesses(const Graph& f, const G
                                                          const WitnessOptions& options) {
   MENDEL_ASSIGN_OR_RETURN(const Graph joint, JoinByValue(f, g));
   const bool only_constants = OnlyConstantsDiffer(f, g);
-  std::vector<std::optional<WitnessAnswer>> early(queries.size());
+  std::vector<std::optional<WitnessAnswer>> in_loops(queries.size());
   std::vector<WitnessQuery> open;
   for (size_t k = 0; k < queries.size(); ++k) {
-    MENDEL_ASSIGN_OR_RETURN(early[k], EarlyWitness(joint, queries[k], options));
-    if (!early[k].has_value()) open.push_back(queries[k]);
+    MENDEL_ASSIGN_OR_RETURN(in_loops[k], LoopWitness(joint, queries[k], options));
+    if (!in_loops[k].has_value()) open.push_back(queries[k]);
   }
   Search search(joint, options);
   if (!open.empty()) MENDEL_RETURN_IF_ERROR(search.Run(open));
   std::vector<WitnessAnswer> searched = search.Answers(only_constants);
   std::vector<WitnessAnswer> answers;
   for (size_t k = 0, next = 0; k < queries.size(); ++k) {
-    if (early[k].has_value()) {
-      answers.push_back(*std::move(early[k]));
+    if (in_loops[k].has_value()) {
+      answers.push_back(*std::move(in_loops[k]));
     } else {
       answers.push_back(std::move(searched[next++]));
     }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <utility>
 #include <variant>
@@ -150,6 +151,24 @@ std::vector<HostValue> WitnessInputs::Draw(int k) {
   for (size_t i = 0; i < types_.size(); ++i) {
     values.push_back(IsFloat(types_[i].dtype) ? Floats(types_[i], k)
                                               : Integers(types_[i], tables_[i], k));
+  }
+  return values;
+}
+
+std::vector<HostValue> WitnessInputs::LargeBetweenEnds(double scale) {
+  constexpr int64_t kEnds = 4;
+  std::vector<HostValue> values = Draw(0);
+  for (HostValue& value : values) {
+    const Shape& shape = value.type.shape;
+    if (value.scalars.empty() || shape.empty()) continue;
+    const auto longest = std::max_element(shape.begin(), shape.end());
+    const int64_t inner =
+        std::accumulate(longest + 1, shape.end(), int64_t{1}, std::multiplies<>());
+    for (size_t i = 0; i < value.scalars.size(); ++i) {
+      const int64_t at = static_cast<int64_t>(i) / inner % *longest;
+      if (at >= kEnds && at < *longest - kEnds) value.scalars[i] *= scale;
+    }
+    value = Rounded(value.type, std::move(value.scalars));
   }
   return values;
 }

@@ -222,6 +222,21 @@ VisibleGap LargestVisibleGap(const HostValue& f, const HostValue& g,
   return visible;
 }
 
+std::optional<Witness> WitnessOf(const std::vector<HostValue>& inputs, Shape element,
+                                 const Enclosure& enclosure) {
+  Witness witness;
+  witness.value_f = enclosure.f.Middle();
+  witness.value_g = enclosure.g.Middle();
+  if (!std::isfinite(witness.value_f) || !std::isfinite(witness.value_g)) return std::nullopt;
+  for (const HostValue& input : inputs) witness.inputs.push_back(input.ToTensor());
+  witness.element = std::move(element);
+  witness.error_f = enclosure.f.ErrorOfMiddle();
+  witness.error_g = enclosure.g.ErrorOfMiddle();
+  witness.gap = enclosure.gap;
+  witness.precision_bits = enclosure.precision_bits;
+  return witness;
+}
+
 absl::StatusOr<std::vector<std::pair<int64_t, Enclosure>>> EnclosePairs(
     const Graph& pairs, const std::vector<HostValue>& inputs, int precision_bits,
     const Deadline& deadline) {

@@ -4,6 +4,7 @@
 #define MENDEL_VERIFIER_WITNESS_WITNESS_PAIR_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "graph/evaluate.h"
 #include "graph/graph.h"
 #include "graph/restrict.h"
+#include "verifier/witness/witness.h"
 
 namespace mendel {
 
@@ -72,6 +74,10 @@ struct Enclosure {
   double gap = 0;         ///< |f - g| is at least this
   double difference = 0;  ///< and at most this
 };
+
+/// The witness that a parted enclosure is. Nothing where a value is too large for doubles.
+std::optional<Witness> WitnessOf(const std::vector<HostValue>& inputs, Shape element,
+                                 const Enclosure& enclosure);
 
 /// Encloses both outputs of every pair (RestrictPair) at `inputs`. For each pair it returns the
 /// element whose enclosures are farthest apart for their sizes. Constants may have several readings
