@@ -90,8 +90,9 @@ Json JobJson(const v1::Job& job) {
   if (job.has_verdict()) json["verdict"] = KindWord(job.verdict().kind());
   if (job.has_progress()) {
     json["progress"] = {{"phase", job.progress().phase()},
-                        {"candidates", job.progress().candidates()},
-                        {"best_speedup", job.progress().best_speedup()}};
+                        {"candidates", job.progress().candidates()}};
+    if (job.progress().best_speedup() > 0)
+      json["progress"]["best_speedup"] = job.progress().best_speedup();
   }
   if (!job.bundle().empty()) json["bundle"] = job.bundle();
   return json;
@@ -124,8 +125,9 @@ std::string JobLine(const v1::Job& job) {
                          TimeText(job.create_time()));
   if (job.state() == v1::JOB_STATE_PENDING) line += Cat("  ", job.queue_position(), " before it");
   if (job.has_progress() && job.state() == v1::JOB_STATE_RUNNING) {
-    line += Cat("  ", job.progress().phase(), " ", job.progress().candidates(),
-                " candidates, best ", Decimals(job.progress().best_speedup(), 2), "x");
+    line += Cat("  ", job.progress().phase(), " ", job.progress().candidates(), " candidates");
+    if (job.progress().best_speedup() > 0)
+      line += Cat(", best ", Decimals(job.progress().best_speedup(), 2), "x");
   }
   if (job.has_error()) line += Cat("  ", job.error().message());
   if (job.has_verdict()) line += Cat("  ", KindWord(job.verdict().kind()));
