@@ -225,12 +225,14 @@ Graph Layer(int64_t channels, int64_t extent, int64_t kernel, bool relu) {
 std::optional<Mutant> Stacked(const Graph& layer, std::string_view rule, int64_t dim) {
   const Rule* found = FindRule(rule);
   if (found == nullptr) return std::nullopt;
-  for (const Match& match : found->match(layer, layer.outputs()[0].value.node)) {
+  for (const Match& match :
+       found->match(layer, layer.outputs()[0].value.node, DefaultPredictor())) {
     const auto factor = [&](int64_t d) {
       const auto choice = match.choices.find(Cat("dim", d));
       return choice == match.choices.end() ? 1 : choice->second;
     };
-    if (factor(dim) == 2 && factor(5 - dim) == 1) return Expect(MakeMutant(layer, *found, match));
+    if (factor(dim) == 2 && factor(5 - dim) == 1)
+      return Expect(MakeMutant(layer, *found, match, DefaultPredictor()));
   }
   return std::nullopt;
 }

@@ -67,7 +67,8 @@ class Collector {
     for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
       for (const Rule* rule : AllRules()) {
         if (rule->claim != Claim::kPartial) continue;
-        for (const Match& match : rule->match(graph, node)) Try(graph, *rule, match);
+        for (const Match& match : rule->match(graph, node, DefaultPredictor()))
+          Try(graph, *rule, match);
       }
     }
   }
@@ -76,7 +77,7 @@ class Collector {
 
  private:
   void Try(const Graph& graph, const Rule& rule, const Match& match) {
-    const auto mutant = MakeMutant(graph, rule, match);
+    const auto mutant = MakeMutant(graph, rule, match, DefaultPredictor());
     if (!mutant.ok()) return;
     const std::string shape =
         Cat(ShapeOf(mutant->original, {mutant->original.inputs()[0], 0}), " to ",

@@ -70,7 +70,7 @@ std::pair<size_t, size_t> Places(const Graph& graph) {
   size_t all = 0;
   for (const Rule* rule : RulesOfSearch({}, false)) {
     for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-      for (const Match& match : rule->match(graph, node)) {
+      for (const Match& match : rule->match(graph, node, DefaultPredictor())) {
         const auto key = MatchKey(graph, *rule, match);
         if (!key.ok()) continue;
         ++all;
@@ -124,7 +124,7 @@ void ModelRow(const std::string& path) {
   for (const Rule* rule : RulesOfSearch({}, false)) {
     for (int32_t node = 0; node < static_cast<int32_t>(graph->nodes().size()); ++node) {
       const Stopwatch clock;
-      matches += rule->match(*graph, node).size();
+      matches += rule->match(*graph, node, DefaultPredictor()).size();
       const double seconds = clock.Seconds();
       sum += seconds;
       if (seconds >= 1e-3) calls.emplace_back(seconds, rule->name);

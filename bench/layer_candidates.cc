@@ -27,8 +27,8 @@ std::string Description(const Rule& rule, const Match& match) {
 
 std::optional<Mutant> FirstMutant(const Graph& graph, const Rule& rule) {
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-    for (const Match& match : rule.match(graph, node)) {
-      auto mutant = MakeMutant(graph, rule, match);
+    for (const Match& match : rule.match(graph, node, DefaultPredictor())) {
+      auto mutant = MakeMutant(graph, rule, match, DefaultPredictor());
       if (mutant.ok()) return *std::move(mutant);
     }
   }
@@ -37,10 +37,11 @@ std::optional<Mutant> FirstMutant(const Graph& graph, const Rule& rule) {
 
 /// The rule's matches at the output, or at all nodes.
 std::vector<Match> MatchesOn(const Graph& graph, const Rule& rule, bool at_output) {
-  if (at_output) return rule.match(graph, graph.outputs()[0].value.node);
+  if (at_output) return rule.match(graph, graph.outputs()[0].value.node, DefaultPredictor());
   std::vector<Match> matches;
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-    for (Match& match : rule.match(graph, node)) matches.push_back(std::move(match));
+    for (Match& match : rule.match(graph, node, DefaultPredictor()))
+      matches.push_back(std::move(match));
   }
   return matches;
 }
@@ -57,7 +58,7 @@ std::vector<Candidate> Candidates(const Subject& subject, const std::string& alg
     const Graph& layer = rule->reads_values ? literal : subject.graph;
     for (const Match& match : MatchesOn(layer, *rule, subject.one_operator)) {
       if (!all.empty() && deadline.Passed()) break;
-      auto mutant = MakeMutant(layer, *rule, match);
+      auto mutant = MakeMutant(layer, *rule, match, DefaultPredictor());
       if (!mutant.ok()) continue;  // the match turned out not to apply
       if (!subject.one_operator && mutant->original.nodes().size() != layer.nodes().size())
         continue;  // of a part only

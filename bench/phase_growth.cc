@@ -108,7 +108,7 @@ void Match(const Graph& graph) {
   for (const Rule* rule : AllRules()) {
     if (rule->stage != Stage::kSearch) continue;
     for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node)
-      rule->match(graph, node);
+      rule->match(graph, node, DefaultPredictor());
   }
 }
 

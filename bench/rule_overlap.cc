@@ -37,10 +37,11 @@ std::optional<Mutant> Cheapest(const Rule& rule, const Graph& graph) {
   std::optional<Mutant> best;
   double least = 0;
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-    for (const Match& match : rule.match(graph, node)) {
-      auto mutant = MakeMutant(graph, rule, match);
+    for (const Match& match : rule.match(graph, node, DefaultPredictor())) {
+      auto mutant = MakeMutant(graph, rule, match, DefaultPredictor());
       if (!mutant.ok()) continue;
-      const double change = PredictSeconds(mutant->mutant) - PredictSeconds(mutant->original);
+      const double change = DefaultPredictor().GraphSeconds(mutant->mutant) -
+                            DefaultPredictor().GraphSeconds(mutant->original);
       if (best.has_value() && change >= least) continue;
       least = change;
       best = *std::move(mutant);
@@ -57,14 +58,15 @@ double Derived(Graph graph) {
       const std::optional<Mutant> mutant = Cheapest(*FindRule(name), graph);
       if (!mutant.has_value()) continue;
       auto replaced = Replace(graph, mutant->place, mutant->mutant);
-      if (!replaced.ok() || PredictSeconds(*replaced) >= PredictSeconds(next.value_or(graph)))
+      if (!replaced.ok() || DefaultPredictor().GraphSeconds(*replaced) >=
+                                DefaultPredictor().GraphSeconds(next.value_or(graph)))
         continue;
       next = *std::move(replaced);
     }
     if (!next.has_value()) break;
     graph = *std::move(next);
   }
-  return PredictSeconds(graph);
+  return DefaultPredictor().GraphSeconds(graph);
 }
 
 struct Overlap {
@@ -81,7 +83,8 @@ Overlap Compare(const Rule& rule, int samples, bool print) {
     MENDEL_CHECK(graph.ok());
     const std::optional<Mutant> mutant = Cheapest(rule, *graph);
     if (!mutant.has_value()) continue;
-    const double before = PredictSeconds(mutant->original), after = PredictSeconds(mutant->mutant);
+    const double before = DefaultPredictor().GraphSeconds(mutant->original),
+                 after = DefaultPredictor().GraphSeconds(mutant->mutant);
     if (after >= before) {
       ++overlap.slower;
       continue;

@@ -55,7 +55,8 @@ const Rule* FindRule(std::string_view name) {
 
 RuleRegistrar::RuleRegistrar(Rule (*make)()) { Makers().push_back(make); }
 
-absl::StatusOr<Mutant> MakeMutant(const Graph& graph, const Rule& rule, const Match& match) {
+absl::StatusOr<Mutant> MakeMutant(const Graph& graph, const Rule& rule, const Match& match,
+                                  const Predictor& predictor) {
   Mutant result;
   result.rule = &rule;
   result.match = match;
@@ -63,7 +64,7 @@ absl::StatusOr<Mutant> MakeMutant(const Graph& graph, const Rule& rule, const Ma
   if (result.place.nodes.empty())
     return absl::FailedPreconditionError("the match contains weights only");
   MENDEL_ASSIGN_OR_RETURN(result.original, Extract(graph, result.place));
-  MENDEL_ASSIGN_OR_RETURN(const Graph mutant, rule.apply(result.original, match));
+  MENDEL_ASSIGN_OR_RETURN(const Graph mutant, rule.apply(result.original, match, predictor));
   MENDEL_ASSIGN_OR_RETURN(result.mutant, Deduplicate(mutant));
   const absl::Status valid = CheckGraph(result.mutant);
   if (!valid.ok())

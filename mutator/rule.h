@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "graph/graph.h"
 #include "graph/rewrite.h"
+#include "mutator/predictor.h"
 
 namespace mendel {
 
@@ -50,11 +51,14 @@ struct Rule {
   bool reads_values = false;
 
   /// All places whose last node (highest id) is `node`, with every choice worth trying. Pure;
-  /// cheap.
-  std::vector<Match> (*match)(const Graph& graph, int32_t node) = nullptr;
+  /// cheap. `predictor`: the costs by which derived choices are ranked.
+  std::vector<Match> (*match)(const Graph& graph, int32_t node,
+                              const Predictor& predictor) = nullptr;
   /// The mutant of the extracted subprogram (graph/rewrite.h: inputs in0.., outputs out0..): same
-  /// inputs and outputs. FailedPrecondition when the match turns out not to apply.
-  absl::StatusOr<Graph> (*apply)(const Graph& subprogram, const Match& match) = nullptr;
+  /// inputs and outputs. FailedPrecondition when the match turns out not to apply. `predictor`: of
+  /// the call that found the match.
+  absl::StatusOr<Graph> (*apply)(const Graph& subprogram, const Match& match,
+                                 const Predictor& predictor) = nullptr;
   /// Partial rules: boxes of each output of the extracted subprogram in which its mutant may
   /// differ, exactly those where it does for generic weights (they may overlap). Null for exact
   /// rules. Only the verifier's boxes are ever corrected.
@@ -85,7 +89,8 @@ struct Mutant {
 
 /// Applies `rule` at `match`: extracts, applies, deduplicates and checks the result (Internal when
 /// it is no valid graph, or one of other inputs or outputs).
-absl::StatusOr<Mutant> MakeMutant(const Graph& graph, const Rule& rule, const Match& match);
+absl::StatusOr<Mutant> MakeMutant(const Graph& graph, const Rule& rule, const Match& match,
+                                  const Predictor& predictor);
 
 }  // namespace mendel
 

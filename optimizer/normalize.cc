@@ -50,9 +50,9 @@ absl::StatusOr<std::optional<Replacement>> ReplacementAt(const Graph& graph, con
                                                          int32_t node, Screen& screen,
                                                          std::set<std::string>& faults) {
   CountWork();
-  const std::vector<Match> matches = rule.match(graph, node);
+  const std::vector<Match> matches = rule.match(graph, node, DefaultPredictor());
   if (matches.empty()) return std::nullopt;
-  auto mutant = MakeMutant(graph, rule, matches[0]);
+  auto mutant = MakeMutant(graph, rule, matches[0], DefaultPredictor());
   if (absl::IsInternal(mutant.status()))
     faults.insert(DescribeFault(rule, std::string(mutant.status().message())));
   if (!mutant.ok()) return std::nullopt;  // does not apply, e.g. to an expression of weights

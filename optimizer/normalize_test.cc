@@ -27,13 +27,14 @@ TEST(Normalize, ViewsOfWeightsStay) {
   EXPECT_EQ((*Evaluate(*normal, inputs))[0].scalars, (*Evaluate(graph, inputs))[0].scalars);
 }
 
-std::vector<Match> EveryRelu(const Graph& graph, int32_t node) {
+std::vector<Match> EveryRelu(const Graph& graph, int32_t node, const Predictor&) {
   return graph.node(node).op->name == "Relu" ? std::vector<Match>{{{node}, {}}}
                                              : std::vector<Match>{};
 }
 
 /// A rule of the normalizer that replaces Relu by `apply`.
-Rule FalseRule(std::string_view name, absl::StatusOr<Graph> (*apply)(const Graph&, const Match&)) {
+Rule FalseRule(std::string_view name,
+               absl::StatusOr<Graph> (*apply)(const Graph&, const Match&, const Predictor&)) {
   Rule rule;
   rule.name = name;
   rule.stage = Stage::kNormalize;
@@ -42,7 +43,7 @@ Rule FalseRule(std::string_view name, absl::StatusOr<Graph> (*apply)(const Graph
   return rule;
 }
 
-absl::StatusOr<Graph> WithoutRelu(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> WithoutRelu(const Graph& subprogram, const Match&, const Predictor&) {
   GraphBuilder builder;
   const ValueId x = builder.Input("in0", subprogram.node(subprogram.inputs()[0]).outputs[0]);
   builder.Output("out0",
@@ -50,7 +51,7 @@ absl::StatusOr<Graph> WithoutRelu(const Graph& subprogram, const Match&) {
   return builder.Build();
 }
 
-absl::StatusOr<Graph> WithoutOutput(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> WithoutOutput(const Graph& subprogram, const Match&, const Predictor&) {
   GraphBuilder builder;
   builder.Input("in0", subprogram.node(subprogram.inputs()[0]).outputs[0]);
   return builder.Build();

@@ -89,8 +89,9 @@ TEST(TriedFirst, TheMatchesThatWonForOtherShapesComeFirst) {
     ASSERT_NE(unguided, "");
     for (const Rule* rule : RulesOfSearch({}, method == SearchMethod::kEGraph)) {
       for (int32_t node = 0; node < static_cast<int32_t>(one.nodes().size()); ++node) {
-        for (const Match& match : rule->match(one, node)) {
-          if (rules.size() == 2 || rule->name == unguided || !MakeMutant(one, *rule, match).ok())
+        for (const Match& match : rule->match(one, node, DefaultPredictor())) {
+          if (rules.size() == 2 || rule->name == unguided ||
+              !MakeMutant(one, *rule, match, DefaultPredictor()).ok())
             continue;
           if (!rules.insert(std::string(rule->name)).second) continue;
           EXPECT_EQ(FirstRule(four, method, {MatchName(rule->name, NodeNames(one, match))}),

@@ -78,7 +78,7 @@ std::set<int32_t> UsefulConstants(const Graph& graph, const std::set<std::string
     if (!rule->reads_values || disabled.count(std::string(rule->name)) > 0) continue;
     for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
       if (deadline.Passed()) return {};
-      for (const Match& match : rule->match(graph, id)) {
+      for (const Match& match : rule->match(graph, id, DefaultPredictor())) {
         for (int32_t matched : match.nodes) {
           for (ValueId operand : graph.node(matched).inputs) useful.Add(operand);
         }

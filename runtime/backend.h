@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "graph/device_rates.h"
 #include "graph/graph.h"
 #include "runtime/numerics.h"
 
@@ -147,6 +148,9 @@ class Backend {
   /// True where threads of this process run the program as CompileOptions requests, so that the
   /// process may choose their CPUs.
   virtual bool ThreadsCanBePinned() const { return false; }
+  /// By these the search's derivations are ranked before anything is measured. The default: one
+  /// core of a current processor.
+  virtual DeviceRates Rates() const { return {}; }
   /// Algorithms besides the default that the backend can run `node` with under `numerics`; may be
   /// empty. Names of those that change the memory format alone begin with kLayoutAlgorithm.
   virtual std::vector<std::string> Algorithms(const Graph& graph, int32_t node,

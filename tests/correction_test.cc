@@ -189,10 +189,12 @@ class Cases {
   void TryRule(const Rule& rule, const Graph& graph, uint64_t seed, Rng& rng) {
     std::vector<Match> matches;
     for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-      for (Match& match : rule.match(graph, node)) matches.push_back(std::move(match));
+      for (Match& match : rule.match(graph, node, DefaultPredictor()))
+        matches.push_back(std::move(match));
     }
     if (matches.empty()) return;
-    const auto mutant = MakeMutant(graph, rule, matches[rng.Below(matches.size())]);
+    const auto mutant =
+        MakeMutant(graph, rule, matches[rng.Below(matches.size())], DefaultPredictor());
     if (absl::IsFailedPrecondition(mutant.status())) return;
     ASSERT_TRUE(mutant.ok()) << mutant.status() << "\n" << PrintGraph(graph);
     const auto report = Localize(mutant->original, mutant->mutant, {.seed = seed});
@@ -238,7 +240,7 @@ class Cases {
       return;
     }
     const int32_t last = mutant.original.outputs()[0].value.node;
-    std::vector<Match> matches = exact->match(mutant.original, last);
+    std::vector<Match> matches = exact->match(mutant.original, last, DefaultPredictor());
     // The match that takes the whole subprogram.
     const Match* match = nullptr;
     for (const Match& candidate : matches) {
@@ -249,7 +251,7 @@ class Cases {
       ++scores_[key].refused[Cat(exact->name, " does not match")];
       return;
     }
-    const auto prevented = MakeMutant(mutant.original, *exact, *match);
+    const auto prevented = MakeMutant(mutant.original, *exact, *match, DefaultPredictor());
     ASSERT_TRUE(prevented.ok()) << prevented.status();
     ++scores_[key].corrected;
     const auto whole = Replace(mutant.original, prevented->place, prevented->mutant);

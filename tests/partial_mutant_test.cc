@@ -40,9 +40,9 @@ Mutant StackedMutant(const Graph& layer) {
   const Rule* rule = FindRule("dilation_stack");
   EXPECT_NE(rule, nullptr);
   const std::vector<Match> matches =
-      rule->match(layer, static_cast<int32_t>(layer.nodes().size()) - 1);
+      rule->match(layer, static_cast<int32_t>(layer.nodes().size()) - 1, DefaultPredictor());
   EXPECT_EQ(matches.size(), 1u);
-  auto mutant = MakeMutant(layer, *rule, matches[0]);
+  auto mutant = MakeMutant(layer, *rule, matches[0], DefaultPredictor());
   EXPECT_TRUE(mutant.ok()) << mutant.status();
   return *std::move(mutant);
 }

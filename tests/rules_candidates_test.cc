@@ -46,7 +46,7 @@ int64_t Proposals(const Graph& graph, bool print) {
     int64_t count = 0;
     const Stopwatch clock;
     for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-      count += static_cast<int64_t>(rule->match(graph, node).size());
+      count += static_cast<int64_t>(rule->match(graph, node, DefaultPredictor()).size());
     }
     if (print && count > 0) {
       std::printf("  %-28s %5lld  %.3f s\n", std::string(rule->name).c_str(),

@@ -46,8 +46,8 @@ double MaxError(const Graph& f, const Graph& g, Rng& rng) {
 std::vector<Mutant> MutantsOf(const Rule& rule, const Graph& graph) {
   std::vector<Mutant> mutants;
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-    for (const Match& match : rule.match(graph, node)) {
-      auto mutant = MakeMutant(graph, rule, match);
+    for (const Match& match : rule.match(graph, node, DefaultPredictor())) {
+      auto mutant = MakeMutant(graph, rule, match, DefaultPredictor());
       EXPECT_TRUE(mutant.ok()) << mutant.status() << "\n" << PrintGraph(graph);
       if (mutant.ok()) mutants.push_back(*std::move(mutant));
     }

@@ -73,9 +73,9 @@ TEST_P(Families, ProposedVerifiedExecuted) {
   int proposed = 0, corrected = 0;
   double worst = 0;
   for (int32_t node = 0; node < static_cast<int32_t>(graph->nodes().size()); ++node) {
-    for (const Match& match : rule->match(*graph, node)) {
+    for (const Match& match : rule->match(*graph, node, DefaultPredictor())) {
       ++proposed;
-      const auto mutant = MakeMutant(*graph, *rule, match);
+      const auto mutant = MakeMutant(*graph, *rule, match, DefaultPredictor());
       ASSERT_TRUE(mutant.ok()) << mutant.status();
       const auto verified = Verified(*mutant, corrected);
       ASSERT_TRUE(verified.ok()) << verified.status() << PrintGraph(mutant->mutant);
@@ -112,8 +112,9 @@ TEST(Rules, AnInputIsNoWeight) {
       ++tried;
       for (const Rule* rule : AllRules()) {
         for (int32_t node = 0; node < static_cast<int32_t>(graph->nodes().size()); ++node) {
-          for (const Match& match : rule->match(*graph, node)) {
-            const absl::Status status = MakeMutant(*graph, *rule, match).status();
+          for (const Match& match : rule->match(*graph, node, DefaultPredictor())) {
+            const absl::Status status =
+                MakeMutant(*graph, *rule, match, DefaultPredictor()).status();
             EXPECT_FALSE(absl::IsInternal(status))
                 << rule->name << ": " << status << PrintGraph(*graph);
           }

@@ -119,7 +119,7 @@ TEST(RulesWork, EveryRuleFindsItsMatchesInNearlyLinearWork) {
     for (const Rule* rule : AllRules()) {
       ExpectNearlyLinear(std::string(rule->name), family, [&](const Graph& graph) {
         for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node)
-          rule->match(graph, node);
+          rule->match(graph, node, DefaultPredictor());
       });
     }
   }

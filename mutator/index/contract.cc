@@ -10,7 +10,6 @@
 namespace mendel {
 namespace {
 
-constexpr double kProductFlops = 4e10, kProductBytes = 8e9, kProductSeconds = 2e-6;
 constexpr double kLoadSeconds = 1e-4;  // of a second at load time, to order equal costs
 constexpr double kMostWeightBytes = 64 << 20;
 
@@ -52,8 +51,11 @@ struct Group {
 class TermOrder {
  public:
   TermOrder(const Program& program, const IndexExpression& stage, const IndexTerm& term,
-            const std::vector<bool>& weights)
-      : stage_(stage), term_(term), groups_(size_t{1} << term.factors.size()) {
+            const std::vector<bool>& weights, const Predictor& predictor)
+      : stage_(stage),
+        term_(term),
+        predictor_(predictor),
+        groups_(size_t{1} << term.factors.size()) {
     const std::vector<Iterator> outputs = stage.OutputIterators();
     outputs_.insert(outputs.begin(), outputs.end());
     for (size_t f = 0; f < term.factors.size(); ++f) {
@@ -280,9 +282,9 @@ class TermOrder {
     const double flops = 2 * elements * inner;
     if (weight) {
       if (!whole && 4 * elements > kMostWeightBytes) return std::numeric_limits<double>::infinity();
-      return kLoadSeconds * flops / kProductFlops;
+      return kLoadSeconds * predictor_.OperatorSeconds(flops, 0);
     }
-    return std::max(flops / kProductFlops, 4 * (elements + read) / kProductBytes) + kProductSeconds;
+    return predictor_.OperatorSeconds(flops, 4 * (elements + read));
   }
 
   Factor EmitGroup(Program& program, Mask mask) const {
@@ -330,6 +332,7 @@ class TermOrder {
 
   const IndexExpression& stage_;
   const IndexTerm& term_;
+  const Predictor& predictor_;
   std::set<Iterator> outputs_;
   std::vector<Group> groups_;
 };
@@ -349,12 +352,13 @@ std::vector<bool> WeightTensors(const Program& program, const std::vector<bool>&
 }
 
 double TermSeconds(const Program& program, const IndexExpression& stage, const IndexTerm& term,
-                   const std::vector<bool>& weights) {
+                   const std::vector<bool>& weights, const Predictor& predictor) {
   if (term.factors.size() > kMostContracted) return std::numeric_limits<double>::infinity();
-  return term.factors.empty() ? 0 : TermOrder(program, stage, term, weights).seconds();
+  return term.factors.empty() ? 0 : TermOrder(program, stage, term, weights, predictor).seconds();
 }
 
-Program OrderContractions(const Program& program, const std::vector<bool>& weights) {
+Program OrderContractions(const Program& program, const std::vector<bool>& weights,
+                          const Predictor& predictor) {
   const std::vector<bool> all = WeightTensors(program, weights);
   Program ordered;
   ordered.leaves = program.leaves;
@@ -372,7 +376,7 @@ Program OrderContractions(const Program& program, const std::vector<bool>& weigh
       std::vector<bool> by_tensor(ordered.leaves.size() + ordered.stages.size(), false);
       for (size_t f = 0; f < weight.size(); ++f)
         by_tensor[static_cast<size_t>(term.factors[f].tensor)] = weight[f];
-      const TermOrder order(ordered, old, term, by_tensor);
+      const TermOrder order(ordered, old, term, by_tensor, predictor);
       term = order.Emit(ordered);
     }
     ordered.stages.push_back(std::move(stage));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "mutator/index/expression.h"
+#include "mutator/predictor.h"
 
 namespace mendel {
 
@@ -21,14 +22,15 @@ inline constexpr size_t kMostContracted = 10;  ///< factors of a term
 
 /// Every term of every stage as products of at most two factors. `weights`: an entry a leaf. Terms
 /// of more than kMostContracted factors stay as they are.
-Program OrderContractions(const Program& program, const std::vector<bool>& weights);
+Program OrderContractions(const Program& program, const std::vector<bool>& weights,
+                          const Predictor& predictor);
 
 /// For every tensor of `program`: does it depend on weights only?
 std::vector<bool> WeightTensors(const Program& program, const std::vector<bool>& weights);
 
-/// Predicted seconds of a term in its best order; only ratios matter. `weights`: an entry a tensor.
+/// Predicted seconds of a term in its best order. `weights`: an entry a tensor.
 double TermSeconds(const Program& program, const IndexExpression& stage, const IndexTerm& term,
-                   const std::vector<bool>& weights);
+                   const std::vector<bool>& weights, const Predictor& predictor);
 
 }  // namespace mendel
 

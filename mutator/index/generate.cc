@@ -12,24 +12,8 @@
 namespace mendel {
 namespace {
 
-constexpr double kFlopsPerSecond = 4e10;  // of one core's matrix products; only ratios matter here
-constexpr double kBytesPerSecond = 8e9;
-constexpr double kNodeSeconds = 2e-6;
-
 bool AllOnes(const Ints& list) {
   return std::all_of(list.begin(), list.end(), [](int64_t v) { return v == 1; });
-}
-
-/// Fraction of a matrix product's speed. Dense 3x3 kernels on enough channels have Winograd's
-/// algorithm.
-double Efficiency(const Graph& graph, const Node& node) {
-  if (node.op->name == "ConvTranspose") return 0.4;
-  if (node.op->name != "Conv") return 1;
-  if (!AllOnes(node.attrs.IntList("dilations"))) return 0.6;
-  const Shape& w = graph.type(node.inputs[1]).shape;
-  const bool three =
-      w.size() == 4 && w[2] == 3 && w[3] == 3 && AllOnes(node.attrs.IntList("strides"));
-  return three && w[0] >= 16 && w[1] >= 16 ? 1.5 : 0.9;
 }
 
 struct State {
@@ -39,14 +23,16 @@ struct State {
 
 class Generator {
  public:
-  Generator(const Graph& subprogram, const IndexSite& site, const GenerateOptions& options)
+  Generator(const Graph& subprogram, const IndexSite& site, const Predictor& predictor,
+            const GenerateOptions& options)
       : subprogram_(subprogram),
         site_(site),
+        predictor_(predictor),
         options_(options),
         deadline_(Deadline::After(options.seconds)) {}
 
   GenerateResult Run() {
-    result_.site_seconds = PredictSeconds(subprogram_);
+    result_.site_seconds = predictor_.GraphSeconds(subprogram_);
     const std::string own = OperatorHistogram(subprogram_);
     State root{site_.program, {}};
     Normalize(root.program);
@@ -108,7 +94,7 @@ class Generator {
       if (!graph.ok()) continue;
       ++result_.realized;
       Proposal proposal{state.program, realize, state.steps, OperatorHistogram(*graph),
-                        PredictSeconds(*graph)};
+                        predictor_.GraphSeconds(*graph)};
       if (proposal.predicted_seconds > options_.worst_ratio * result_.site_seconds) continue;
       if (RunTimeFlops(*graph) > options_.worst_flops * RunTimeFlops(subprogram_)) continue;
       const auto place = best_.find(proposal.operator_histogram);
@@ -132,6 +118,7 @@ class Generator {
 
   const Graph& subprogram_;
   const IndexSite& site_;
+  const Predictor& predictor_;
   const GenerateOptions& options_;
   const Deadline deadline_;
   GenerateResult result_;
@@ -178,24 +165,9 @@ std::string OperatorHistogram(const Graph& graph) {
   return text;
 }
 
-double PredictSeconds(const Graph& graph) {
-  const std::vector<bool> weights = ConstantExpressions(graph);
-  double seconds = 0;
-  for (size_t id = 0; id < graph.nodes().size(); ++id) {
-    const Node& node = graph.nodes()[id];
-    if (weights[id] || IsInput(node) || node.op->is_view) continue;
-    const Cost cost = WithView(graph, static_cast<int32_t>(id),
-                               [&](const NodeView& view) { return CostOf(*node.op, view); });
-    seconds += std::max(cost.flops / (kFlopsPerSecond * Efficiency(graph, node)),
-                        cost.bytes / kBytesPerSecond) +
-               kNodeSeconds;
-  }
-  return seconds;
-}
-
-GenerateResult Generate(const Graph& subprogram, const IndexSite& site,
+GenerateResult Generate(const Graph& subprogram, const IndexSite& site, const Predictor& predictor,
                         const GenerateOptions& options) {
-  return Generator(subprogram, site, options).Run();
+  return Generator(subprogram, site, predictor, options).Run();
 }
 
 }  // namespace mendel

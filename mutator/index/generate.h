@@ -15,6 +15,7 @@
 
 #include "mutator/index/realize.h"
 #include "mutator/index/translate.h"
+#include "mutator/predictor.h"
 
 namespace mendel {
 
@@ -51,15 +52,11 @@ struct GenerateResult {
 };
 
 /// `subprogram` is the extracted site and `site` its translation.
-GenerateResult Generate(const Graph& subprogram, const IndexSite& site,
+GenerateResult Generate(const Graph& subprogram, const IndexSite& site, const Predictor& predictor,
                         const GenerateOptions& options);
 
 /// Counts of the operators that run: "2 Add, 1 MatMul, ..".
 std::string OperatorHistogram(const Graph& graph);
-
-/// Seconds by a crude model: arithmetic at an efficiency by operator, or bytes, whichever takes
-/// longer, and a constant an operator. It only ranks; what is proposed is measured.
-double PredictSeconds(const Graph& graph);
 
 }  // namespace mendel
 

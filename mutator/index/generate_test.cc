@@ -49,7 +49,7 @@ Found GenerateFor(const Graph& graph, const GenerateOptions& options = {.seconds
   found.site = *Extract(graph, *place);
   const auto inner = TranslateSite(found.site, found.site.outputs()[0].value.node, 64);
   EXPECT_TRUE(inner.has_value());
-  found.result = Generate(found.site, *inner, options);
+  found.result = Generate(found.site, *inner, DefaultPredictor(), options);
   for (const Proposal& proposal : found.result.proposals) {
     auto made = RealizeProgram(found.site, *inner, proposal.program, proposal.realize);
     EXPECT_TRUE(made.ok()) << made.status();

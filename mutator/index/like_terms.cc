@@ -13,8 +13,6 @@
 namespace mendel {
 namespace {
 
-constexpr double kAddBytesPerSecond = 8e9;
-
 /// Factors that move times a sum of products of weights.
 struct Like {
   std::vector<Factor> moving;
@@ -51,8 +49,9 @@ struct Walk {
 
 class Combiner {
  public:
-  Combiner(const Graph& graph, const IndexSite& site, const std::vector<bool>& weights)
-      : site_(site), stage_(site.program.stages.back()) {
+  Combiner(const Graph& graph, const IndexSite& site, const std::vector<bool>& weights,
+           const Predictor& predictor)
+      : site_(site), predictor_(predictor), stage_(site.program.stages.back()) {
     for (const IndexLeaf& leaf : site.leaves)
       sources_.push_back({leaf, {}, LeafShape(graph, leaf), IsWeightLeaf(weights, leaf)});
   }
@@ -130,14 +129,15 @@ class Combiner {
     for (const Iterator i : KernelDims(like)) kernel.push_back(extent(i));
     program.leaves.push_back(kernel);
     weights.push_back(true);
-    return TermSeconds(program, stage_, Joined(like, static_cast<int>(sources_.size())), weights) +
+    return TermSeconds(program, stage_, Joined(like, static_cast<int>(sources_.size())), weights,
+                       predictor_) +
            AddSeconds();
   }
 
   double AddSeconds() const {
     double elements = 1;
     for (const Iterator i : stage_.OutputIterators()) elements *= static_cast<double>(extent(i));
-    return 8 * elements / kAddBytesPerSecond;
+    return predictor_.OperatorSeconds(0, 8 * elements);
   }
 
   int AddLeaf(LeafKind kind, int64_t count) {
@@ -466,6 +466,7 @@ class Combiner {
   }
 
   const IndexSite& site_;
+  const Predictor& predictor_;
   IndexExpression stage_;
   std::vector<Source> sources_;
   std::vector<Like> likes_;
@@ -487,8 +488,8 @@ void DropUnusedSums(IndexExpression& stage) {
 }
 
 IndexSite CombineLikeTerms(const Graph& graph, const IndexSite& site,
-                           const std::vector<bool>& weights) {
-  return Combiner(graph, site, weights).Run();
+                           const std::vector<bool>& weights, const Predictor& predictor) {
+  return Combiner(graph, site, weights, predictor).Run();
 }
 
 }  // namespace mendel

@@ -14,13 +14,14 @@
 
 #include "graph/graph.h"
 #include "mutator/index/translate.h"
+#include "mutator/predictor.h"
 
 namespace mendel {
 
 /// Combines the terms of the site's only stage; may add leaves and stages. `weights`: for every
 /// node of `graph`, does it depend on weights only?
 IndexSite CombineLikeTerms(const Graph& graph, const IndexSite& site,
-                           const std::vector<bool>& weights);
+                           const std::vector<bool>& weights, const Predictor& predictor);
 
 /// Sums over iterators that no factor uses, as coefficients.
 void DropUnusedSums(IndexExpression& stage);

@@ -58,20 +58,22 @@ absl::StatusOr<Graph> RealizeProposal(const Graph& subprogram, const IndexSite& 
 }
 
 std::vector<ProductProposal> DeriveProducts(const Graph& subprogram, const IndexSite& site,
+                                            const Predictor& predictor,
                                             const ProductOptions& options) {
   const std::vector<bool> weights = ConstantExpressions(subprogram);
-  const double before = PredictSeconds(subprogram), bytes = WeightBytes(subprogram);
+  const double before = predictor.GraphSeconds(subprogram), bytes = WeightBytes(subprogram);
   const double most_bytes = std::max(options.weight_growth * bytes, bytes + options.weight_bytes);
   IndexSite plain = site;
   Normalize(plain.program);
   for (IndexExpression& stage : plain.program.stages) DropUnusedSums(stage);
-  const IndexSite combined = CombineLikeTerms(subprogram, plain, weights);
+  const IndexSite combined = CombineLikeTerms(subprogram, plain, weights, predictor);
   IndexSite merged = plain;
   merged.program = MergeWindows(plain.program, LeafWeights(plain, weights));
   std::map<std::string, ProductProposal> best;
   for (const IndexSite* from :
        std::initializer_list<const IndexSite*>{&combined, &plain, &merged}) {
-    const Program ordered = OrderContractions(from->program, LeafWeights(*from, weights));
+    const Program ordered =
+        OrderContractions(from->program, LeafWeights(*from, weights), predictor);
     const std::vector<IndexLeaf> added(
         from->leaves.begin() + static_cast<std::ptrdiff_t>(site.leaves.size()), from->leaves.end());
     for (const bool pointwise : {true, false}) {
@@ -79,7 +81,7 @@ std::vector<ProductProposal> DeriveProducts(const Graph& subprogram, const Index
       ProductProposal proposal{ordered, added, {.elementwise = true, .pointwise = pointwise}, 0};
       const auto graph = RealizeProposal(subprogram, site, proposal);
       if (!graph.ok() || WeightBytes(*graph) > most_bytes) continue;
-      proposal.seconds = PredictSeconds(*graph);
+      proposal.seconds = predictor.GraphSeconds(*graph);
       if (proposal.seconds > options.worst_ratio * before) continue;
       const auto [place, is_new] = best.try_emplace(OperatorHistogram(*graph), proposal);
       if (!is_new && proposal.seconds < place->second.seconds) place->second = proposal;

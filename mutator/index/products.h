@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "mutator/index/realize.h"
 #include "mutator/index/translate.h"
+#include "mutator/predictor.h"
 
 namespace mendel {
 
@@ -33,6 +34,7 @@ Program MergeWindows(const Program& program, const std::vector<bool>& weights);
 
 /// The best few programs, cheapest first; different in what runs.
 std::vector<ProductProposal> DeriveProducts(const Graph& subprogram, const IndexSite& site,
+                                            const Predictor& predictor,
                                             const ProductOptions& options);
 
 absl::StatusOr<Graph> RealizeProposal(const Graph& subprogram, const IndexSite& site,

@@ -7,11 +7,13 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "graph/emitter.h"
 #include "graph/evaluate.h"
 #include "graph/rewrite.h"
 #include "graph/text.h"
 #include "mutator/index/generate.h"
 #include "mutator/index/sample_products.h"
+#include "mutator/sample.h"
 #include "verifier/verifier.h"
 
 namespace mendel {
@@ -47,7 +49,8 @@ struct DerivedSite {
   double before = 0, best = 0;
 };
 
-std::vector<DerivedSite> DeriveAll(const Graph& graph, Expansion expansion, Sharing sharing) {
+std::vector<DerivedSite> DeriveAll(const Graph& graph, Expansion expansion, Sharing sharing,
+                                   const Predictor& predictor, const ProductOptions& options) {
   std::vector<DerivedSite> all;
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
     const auto site = TranslateSite(graph, node, 64, expansion, sharing);
@@ -59,9 +62,9 @@ std::vector<DerivedSite> DeriveAll(const Graph& graph, Expansion expansion, Shar
                                      expansion, sharing);
     EXPECT_TRUE(inner.has_value()) << PrintGraph(derived.site);
     if (!inner.has_value()) continue;
-    derived.before = derived.best = PredictSeconds(derived.site);
+    derived.before = derived.best = predictor.GraphSeconds(derived.site);
     for (const ProductProposal& proposal :
-         DeriveProducts(derived.site, *inner, {.keep = 8, .worst_ratio = 1e9})) {
+         DeriveProducts(derived.site, *inner, predictor, options)) {
       auto made = RealizeProposal(derived.site, *inner, proposal);
       EXPECT_TRUE(made.ok()) << made.status();
       if (!made.ok()) continue;
@@ -90,7 +93,8 @@ TEST_P(Products, EqualInTheFieldAndInDoubles) {
     for (const auto& [expansion, sharing] : {std::pair(Expansion::kOneTerm, Sharing::kNone),
                                              std::pair(Expansion::kAllTerms, Sharing::kNone),
                                              std::pair(Expansion::kOneTerm, Sharing::kProducts)}) {
-      for (const DerivedSite& site : DeriveAll(*graph, expansion, sharing)) {
+      for (const DerivedSite& site : DeriveAll(*graph, expansion, sharing, DefaultPredictor(),
+                                               {.keep = 8, .worst_ratio = 1e9})) {
         EXPECT_FALSE(site.graphs.empty()) << "nothing is realized, seed " << seed << "\n"
                                           << PrintGraph(site.site);
         gain = std::max(gain, site.before / site.best);
@@ -114,6 +118,26 @@ TEST_P(Products, EqualInTheFieldAndInDoubles) {
 
 INSTANTIATE_TEST_SUITE_P(Samples, Products, testing::ValuesIn(ProductSamples()),
                          [](const auto& info) { return std::string(info.param.name); });
+
+/// A narrow middle is less arithmetic; one product is one operator less.
+TEST(ProductsByDevice, ThePredictorDecides) {
+  Rng rng(1);
+  Emitter e("narrow");
+  const ValueId x = e.Op("Relu", {e.Input("x", {DType::kF32, {64, 64}})});
+  const ValueId middle = e.Op("MatMul", {x, SampleWeight(e, rng, {64, 16}, "a")});
+  e.Output("y", e.Op("Relu", {e.Op("MatMul", {middle, SampleWeight(e, rng, {16, 64}, "b")})}));
+  const Graph graph = e.Finish().value();
+  const auto derive = [&](const DeviceRates& rates) {
+    return DeriveAll(graph, Expansion::kOneTerm, Sharing::kNone, RooflinePredictor(rates), {})
+        .back()
+        .graphs;
+  };
+  EXPECT_TRUE(derive({.flops = 4e10, .bytes = 8e9, .operator_seconds = 2e-6}).empty());
+  const std::vector<Graph> on_gpu =
+      derive({.flops = 6e13, .bytes = 3e12, .operator_seconds = 3e-6});
+  ASSERT_EQ(on_gpu.size(), 1u);
+  EXPECT_EQ(OperatorHistogram(on_gpu[0]), "1 MatMul");
+}
 
 }  // namespace
 }  // namespace mendel

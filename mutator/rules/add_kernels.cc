@@ -123,7 +123,7 @@ std::optional<Sum> SumEndingAt(const Graph& graph, int32_t id) {
   return std::nullopt;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const std::optional<Sum> sum = SumEndingAt(graph, node);
   if (!sum.has_value()) return {};
   if (graph.OnlyUser(node) >= 0 &&
@@ -185,7 +185,7 @@ ValueId SumOfConvs(Emitter& e, const Graph& graph, const Sum& sum, ValueId x) {
   return ConvAt(e, x, *w, bias, reads, first.group);
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   const std::optional<Sum> sum = SumEndingAt(subprogram, subprogram.outputs()[0].value.node);
   if (!sum.has_value()) return absl::FailedPreconditionError("no sum of linear operators");
   Emitter e;

@@ -125,7 +125,7 @@ std::array<double, 4> Arithmetic(const Attention& a) {
           k * in * h * out + h * q * k * out};
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const std::optional<Attention> a = AttentionAt(graph, node);
   if (!a.has_value()) return {};
   const std::array<double, 4> arithmetic = Arithmetic(*a);
@@ -185,7 +185,7 @@ ValueId EmitLater(Emitter& e, const Attention& a, const ByHeads& by, ValueId x, 
   return e.Add(y, e.MatMul(sums, e.Reshape(e.MatMul(by.b, by.w), {a.heads, a.outputs})));
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match, const Predictor&) {
   const std::optional<Attention> a = AttentionAt(subprogram, subprogram.outputs()[0].value.node);
   if (!a.has_value()) return absl::FailedPreconditionError("not the products of attention");
   Emitter e;

@@ -25,12 +25,12 @@ Layout LayoutOf(const Graph& region, const Match& match) {
   return {Move::kBatchToSpace, FactorsOf(match, SpatialRank(region)), false};
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   return MatchLayouts(graph, node, kMaxWindows, kMaxShare,
                       [](const Graph& region) { return TileLayouts(region, Move::kBatchToSpace); });
 }
 
-absl::StatusOr<Graph> Apply(const Graph& region, const Match& match) {
+absl::StatusOr<Graph> Apply(const Graph& region, const Match& match, const Predictor&) {
   return ApplyLayout(region, LayoutOf(region, match));
 }
 

@@ -59,7 +59,7 @@ bool IsInnerConcat(const Graph& graph, ValueId value, const Node& outer) {
          graph.OnlyUser(value.node) >= 0 && !IsWeight(graph, value);
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const Node& last = graph.node(node);
   if (last.op->name == "Concat") {
     if (RejoinsSplit(graph, last)) return {{{last.inputs[0].node, node}, {}}};
@@ -116,7 +116,7 @@ ValueId Flattened(Emitter& e, const Graph& subprogram, const Node& concat,
   return e.Concat(parts, concat.attrs.Int("axis"));
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   Emitter e;
   const std::vector<ValueId> inputs = e.InputsOf(subprogram);
   for (const GraphOutput& output : subprogram.outputs()) {

@@ -28,7 +28,7 @@ bool IsNothing(const Graph& graph, const Node& node) {
   return node.attrs.IntList("perm") == identity;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const Node& last = graph.node(node);
   if (last.inputs.size() != 1 || last.op->name == "Split") return {};
   if (IsNothing(graph, last)) return {{{node}, {}}};
@@ -37,7 +37,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   return {{{first, node}, {}}};
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   Emitter e;
   const ValueId x = e.InputsOf(subprogram)[0];
   for (const GraphOutput& output : subprogram.outputs()) {

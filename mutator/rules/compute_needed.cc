@@ -26,11 +26,11 @@ constexpr Derivation kDerivation = {&Changed, &Derive};
 
 MatchesByLastNode AllMatches(const Graph& graph) { return Candidates(graph, kDerivation); }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   return MatchesEndingAt(graph, node, &AllMatches);
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   return ApplyIfLess(subprogram, kDerivation);
 }
 

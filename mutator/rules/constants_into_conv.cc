@@ -47,7 +47,7 @@ int ConvTerm(const Graph& graph, const Node& add) {
              : (IsFoldableConv(graph, add.inputs[1].node) ? 1 : -1);
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const Node& last = graph.node(node);
   if (last.op->name == "Mul" || last.op->name == "Add") {
     const int k = ChannelConstant(graph, last);
@@ -77,7 +77,7 @@ ValueId PerChannel(Emitter& e, const Graph& graph, ValueId value, int64_t channe
   return count == channels ? flat : e.Op("Expand", {flat}, {{"shape", Ints{channels}}});
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   Emitter e;
   const std::vector<ValueId> outside = e.InputsOf(subprogram);
   const ValueId x = outside[0];

@@ -14,7 +14,7 @@ namespace {
 
 bool Accepts(const ConvShape& shape) { return shape.group == 1 && IsPointwiseConv(shape); }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   const auto chain = WholeChain(subprogram);
   if (!chain.ok()) return chain.status();
   const ConvLink& link = chain->front();
@@ -51,7 +51,7 @@ Rule Make() {
   rule.after = "Reshape(MatMul(w, Reshape(x)) + bias)";
   rule.precondition = "stride 1, no padding, group 1";
   rule.loses_when = "neighbors keep a blocked layout that the product leaves";
-  rule.match = [](const Graph& graph, int32_t node) {
+  rule.match = [](const Graph& graph, int32_t node, const Predictor&) {
     return MatchLink(graph, node, Accepts, {{}});
   };
   rule.apply = &Apply;

@@ -17,13 +17,13 @@ namespace {
 constexpr int kMaxWindows = 4;
 constexpr double kMaxShare = 0.6;
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   return MatchLayouts(graph, node, kMaxWindows, kMaxShare, [](const Graph& region) {
     return ResidueLayouts(region, Move::kResiduesStacked);
   });
 }
 
-absl::StatusOr<Graph> Apply(const Graph& region, const Match& match) {
+absl::StatusOr<Graph> Apply(const Graph& region, const Match& match, const Predictor&) {
   return ApplyLayout(region,
                      {Move::kResiduesStacked, FactorsOf(match, SpatialRank(region)), false});
 }

@@ -19,13 +19,13 @@ namespace {
 
 constexpr int kMaxWindows = 16;
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   return MatchLayouts(graph, node, kMaxWindows, 0, [](const Graph& region) {
     return ResidueLayouts(region, Move::kResiduesToBatch);
   });
 }
 
-absl::StatusOr<Graph> Apply(const Graph& region, const Match& match) {
+absl::StatusOr<Graph> Apply(const Graph& region, const Match& match, const Predictor&) {
   return ApplyLayout(region,
                      {Move::kResiduesToBatch, FactorsOf(match, SpatialRank(region)), false});
 }

@@ -13,13 +13,13 @@
 namespace mendel::rules::fold_batch_norm {
 namespace {
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   if (!IsConstantBatchNorm(graph, node) || !IsFoldableConv(graph, graph.node(node).inputs[0].node))
     return {};
   return {{{graph.node(node).inputs[0].node, node}, {}}};
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   Emitter e;
   const ValueId x = e.InputsOf(subprogram)[0];
   const int32_t norm = subprogram.outputs()[0].value.node;

@@ -67,10 +67,12 @@ bool IsShiftedProducts(const Graph& graph, const IndexSite& site) {
 
 /// The proposals of a site, remembered by its expression, its cost and which of its leaves are
 /// weights.
-std::shared_ptr<const Proposals> ProposalsFor(const Graph& subprogram, const IndexSite& site) {
+std::shared_ptr<const Proposals> ProposalsFor(const Graph& subprogram, const IndexSite& site,
+                                              const Predictor& predictor) {
   static std::mutex mutex;
   static auto* remembered = new std::map<std::string, std::shared_ptr<const Proposals>>();
-  std::string key = Cat(CanonicalKey(site.program), "\n", PredictSeconds(subprogram));
+  std::string key = Cat(CanonicalKey(site.program), "\n", predictor.Key(), "\n",
+                        predictor.GraphSeconds(subprogram));
   for (const IndexLeaf& leaf : site.leaves)
     key += IsInput(subprogram.node(leaf.value.node)) ? " input" : " weight";
   {
@@ -78,7 +80,7 @@ std::shared_ptr<const Proposals> ProposalsFor(const Graph& subprogram, const Ind
     const auto entry = remembered->find(key);
     if (entry != remembered->end()) return entry->second;
   }
-  Proposals proposals = Generate(subprogram, site, kLimits).proposals;
+  Proposals proposals = Generate(subprogram, site, predictor, kLimits).proposals;
   // A product matched as another operator needs no derivation: other rules propose it.
   std::erase_if(proposals, [](const Proposal& proposal) { return proposal.steps.empty(); });
   if (proposals.size() > kMostProposals) proposals.resize(kMostProposals);
@@ -88,7 +90,7 @@ std::shared_ptr<const Proposals> ProposalsFor(const Graph& subprogram, const Ind
   return remembered->emplace(key, result).first->second;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor& predictor) {
   const bool sums = EndsSum(graph, node);
   if (!sums && !MayGain(graph, graph.node(node))) return {};
   const std::optional<IndexSite> site = TranslateSite(graph, node, kMostSiteNodes);
@@ -101,16 +103,17 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
       TranslateSite(*subprogram, subprogram->outputs()[0].value.node, kMostSiteNodes);
   if (!inner.has_value()) return {};
   std::vector<Match> matches;
-  for (size_t k = 0; k < ProposalsFor(*subprogram, *inner)->size(); ++k) {
+  for (size_t k = 0; k < ProposalsFor(*subprogram, *inner, predictor)->size(); ++k) {
     matches.push_back({site->nodes, {{"derivation", static_cast<int64_t>(k)}}});
   }
   return matches;
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match,
+                            const Predictor& predictor) {
   const auto site = TranslateSite(subprogram, subprogram.outputs()[0].value.node, kMostSiteNodes);
   if (!site.has_value()) return absl::FailedPreconditionError("no site of linear operators");
-  const std::shared_ptr<const Proposals> proposals = ProposalsFor(subprogram, *site);
+  const std::shared_ptr<const Proposals> proposals = ProposalsFor(subprogram, *site, predictor);
   const size_t choice = static_cast<size_t>(match.choices.at("derivation"));
   if (choice >= proposals->size()) return absl::FailedPreconditionError("no such derivation");
   const Proposal& proposal = (*proposals)[choice];

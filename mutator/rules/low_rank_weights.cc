@@ -77,7 +77,7 @@ std::optional<std::vector<MatrixFactors>> ConvFactors(const Graph& graph, int32_
   return FactorKernel(*w, factoring, kWorthwhile);
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   std::vector<Match> matches;
   for (const int64_t side : {kLeft, kRight}) {
     ConvFactoring factoring;
@@ -93,7 +93,7 @@ ValueId EmitMatrix(Emitter& e, const StoredMatrix& matrix) {
   return e.Constant(Tensor::FromDoubles({DType::kF32, shape}, matrix.values));
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match, const Predictor&) {
   const int32_t id = subprogram.outputs()[0].value.node;
   const int64_t side = match.choices.at("side");
   ConvFactoring factoring;

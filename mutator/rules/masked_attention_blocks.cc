@@ -193,7 +193,7 @@ double ShareOf(const Mask& mask, const std::vector<Block>& blocks) {
   return scores / static_cast<double>(mask.rows * mask.keys);
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const std::optional<Attention> attention = AttentionAt(graph, node);
   if (!attention.has_value() || !attention->mask.HidesAny()) return {};
   std::vector<Match> matches;
@@ -231,7 +231,7 @@ absl::StatusOr<Graph> OperandsOf(const Graph& graph, const Attention& attention)
   return builder.Build();
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match, const Predictor&) {
   const std::optional<Attention> attention =
       AttentionAt(subprogram, subprogram.outputs()[0].value.node);
   if (!attention.has_value() || !attention->mask.HidesAny())

@@ -155,7 +155,7 @@ std::optional<Chain> ChainAt(const Graph& graph, int32_t node) {
   return chain.has_value() ? chain : ChainAt(graph, node, false);
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const std::optional<Chain> chain = ChainAt(graph, node);
   if (!chain.has_value()) return {};
   double before = 0;
@@ -177,7 +177,7 @@ ValueId Emit(Emitter& e, const Order& order, const std::vector<ValueId>& operand
   return e.MatMul(Emit(e, order, operands, i, k), Emit(e, order, operands, k + 1, j));
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   const std::optional<Chain> chain = ChainAt(subprogram, subprogram.outputs()[0].value.node);
   if (!chain.has_value()) return absl::FailedPreconditionError("not a chain of products");
   Emitter e;

@@ -13,7 +13,7 @@
 namespace mendel::rules::matmul_to_conv1x1 {
 namespace {
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const Node& matmul = graph.node(node);
   if (matmul.op->name != "MatMul" || !IsWeight(graph, matmul.inputs[1]) ||
       IsWeight(graph, matmul.inputs[0]))
@@ -25,7 +25,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   return {{{node}, {}}};
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   Emitter e;
   const ValueId x = e.InputsOf(subprogram)[0];
   const GraphOutput& output = subprogram.outputs()[0];

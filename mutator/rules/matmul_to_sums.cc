@@ -105,7 +105,7 @@ std::optional<Site> FindSite(const Graph& graph, int32_t id) {
   return std::nullopt;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   return FindSite(graph, node).has_value() ? std::vector<Match>{{{node}, {}}}
                                            : std::vector<Match>();
 }
@@ -191,7 +191,7 @@ ValueId EmitSums(Emitter& e, ValueId x, const Site& site) {
   return PickAlong(e, x, site.axis, site.window_of);
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   const int32_t id = subprogram.outputs()[0].value.node;
   const auto site = FindSite(subprogram, id);
   if (!site.has_value()) return absl::FailedPreconditionError("no sums of windows");

@@ -44,11 +44,11 @@ MatchesByLastNode AllMatches(const Graph& graph) {
   return matches;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   return MatchesEndingAt(graph, node, &AllMatches);
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   Emitter e;
   const std::vector<ValueId> inputs = e.InputsOf(subprogram);
   if (inputs.size() != 1)

@@ -58,7 +58,7 @@ double Multiplications(const ConvShape& shape) {
   return all;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   if (!HasWeights(graph, node)) return {};
   const int32_t before = graph.node(node).inputs[0].node;
   if (!HasWeights(graph, before) || graph.OnlyUser(before) < 0) return {};
@@ -101,7 +101,7 @@ absl::StatusOr<Graph> Relaxed(const Graph& subprogram) {
   return e.Finish();
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor& predictor) {
   MENDEL_ASSIGN_OR_RETURN(const Graph relaxed, Relaxed(subprogram));
   if (relaxed.node(relaxed.outputs()[0].value.node).outputs[0] !=
       subprogram.node(subprogram.outputs()[0].value.node).outputs[0])
@@ -109,7 +109,7 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   const auto site =
       TranslateSite(relaxed, relaxed.outputs()[0].value.node, kMostNodes, Expansion::kOneTerm);
   if (!site.has_value()) return absl::FailedPreconditionError("no sum of products");
-  for (const ProductProposal& proposal : DeriveProducts(relaxed, *site, {})) {
+  for (const ProductProposal& proposal : DeriveProducts(relaxed, *site, predictor, {})) {
     auto graph = RealizeProposal(relaxed, *site, proposal);
     if (graph.ok()) return graph;
   }

@@ -62,7 +62,7 @@ bool Covers(const Graph& graph, const Node& pool) {
   return true;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const Node& second = graph.node(node);
   if (second.inputs.empty()) return {};
   const Node& first = graph.node(second.inputs[0].node);
@@ -77,7 +77,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   return {{{second.inputs[0].node, node}, {}}};
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   const Node& second = subprogram.node(subprogram.outputs()[0].value.node);
   const Node& first = subprogram.node(second.inputs[0].node);
   Emitter e;

@@ -66,11 +66,11 @@ MatchesByLastNode AllMatches(const Graph& graph) {
   return matches;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   return MatchesEndingAt(graph, node, &AllMatches);
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   Emitter e;
   const ValueId x = e.InputsOf(subprogram)[0];
   std::vector<int32_t> convs;

@@ -23,7 +23,7 @@ double Growth(int64_t value, int64_t multiple) {
   return static_cast<double>(RoundUp(value, multiple)) / static_cast<double>(value);
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const std::vector<ConvLink> chain = ConvChainEndingAt(graph, node);
   if (chain.empty()) return {};
   const ConvShape shape = ShapeOf(graph, chain.back().conv);
@@ -43,7 +43,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
       graph, node, [](const ConvShape&) { return true; }, choices);
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match, const Predictor&) {
   const auto chain = WholeChain(subprogram);
   if (!chain.ok()) return chain.status();
   const ConvLink& link = chain->front();

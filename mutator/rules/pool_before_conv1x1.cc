@@ -42,7 +42,7 @@ bool AveragesToOne(const Node& pool) {
          std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; });
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const Node& last = graph.node(node);
   const bool pool_last = last.op->name == "AveragePool" || IsSpatialMean(last);
   if (!pool_last && !IsConv1x1(graph, node)) return {};
@@ -57,7 +57,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   return {{{first, node}, {}}};
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   Emitter e;
   const ValueId x = e.InputsOf(subprogram)[0];
   const Node& last = subprogram.node(subprogram.outputs()[0].value.node);

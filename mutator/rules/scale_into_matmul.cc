@@ -39,7 +39,7 @@ bool ScalesByConstant(const Graph& graph, const Node& node, size_t& data) {
   return false;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   size_t data = 0;
   if (!ScalesByConstant(graph, graph.node(node), data)) return {};
   Match match{{node}, {}};
@@ -55,7 +55,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   return {};
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   Emitter e;
   const std::vector<ValueId> inputs = e.InputsOf(subprogram);
   const Node& last = subprogram.node(subprogram.outputs()[0].value.node);

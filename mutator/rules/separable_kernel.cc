@@ -29,7 +29,7 @@ std::vector<bool> Only(size_t rank, size_t d) {
   return along;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const Tensor* w = LiteralKernel(graph, node);
   if (w == nullptr || w->size() == 0) return {};
   const size_t rank = w->shape().size() - 2;
@@ -53,7 +53,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   return best.has_value() ? std::vector<Match>{*best} : std::vector<Match>();
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match, const Predictor&) {
   const int32_t id = subprogram.outputs()[0].value.node;
   const Tensor* w = LiteralKernel(subprogram, id);
   if (w == nullptr) return absl::FailedPreconditionError("the kernel is no literal");

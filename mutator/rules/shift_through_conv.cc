@@ -36,7 +36,7 @@ int ShiftOperand(const Graph& graph, const Node& add) {
   return -1;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const Node& conv = graph.node(node);
   if (conv.op->name != "Conv" || conv.attrs.Int("group") != 1 || !IsWeight(graph, conv.inputs[1]))
     return {};
@@ -49,7 +49,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   return {{{first, node}, {}}};
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   Emitter e;
   const ValueId x = e.InputsOf(subprogram)[0];
   const Node& conv = subprogram.node(subprogram.outputs()[0].value.node);

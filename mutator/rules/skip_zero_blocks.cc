@@ -34,7 +34,7 @@ const Tensor* MatrixOf(const Graph& graph, int32_t id) {
   return fits ? &matrix : nullptr;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const Tensor* matrix = MatrixOf(graph, node);
   if (matrix == nullptr) return {};
   if (!AreWorthwhile(BlocksOf(*matrix), matrix->shape()[0], matrix->shape()[1])) return {};
@@ -53,7 +53,7 @@ Tensor Cut(const Tensor& matrix, const ZeroBlock& block) {
       values);
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   const int32_t id = subprogram.outputs()[0].value.node;
   const Tensor* matrix = MatrixOf(subprogram, id);
   if (matrix == nullptr) return absl::FailedPreconditionError("the matrix is no literal");

@@ -59,7 +59,7 @@ bool AreGroups(const std::vector<ZeroBlock>& blocks, int64_t inputs, int64_t out
   return true;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const Tensor* kernels = KernelsOf(graph, node);
   if (kernels == nullptr) return {};
   if (!AreWorthwhile(BlocksOf(*kernels), kernels->shape()[1], kernels->shape()[0])) return {};
@@ -111,7 +111,7 @@ ValueId Apart(Emitter& e, ValueId x, const Node& conv, const Tensor& kernels,
   return PickAlong(e, y, 1, OrderOf(blocks, kernels.shape()[0]));
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   const int32_t id = subprogram.outputs()[0].value.node;
   const Tensor* kernels = KernelsOf(subprogram, id);
   if (kernels == nullptr) return absl::FailedPreconditionError("the kernels are no literal");

@@ -25,11 +25,11 @@ std::vector<Layout> Layouts(const Graph& region) {
   return layouts;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   return MatchLayouts(graph, node, kMaxWindows, kMaxShare, Layouts);
 }
 
-absl::StatusOr<Graph> Apply(const Graph& region, const Match& match) {
+absl::StatusOr<Graph> Apply(const Graph& region, const Match& match, const Predictor&) {
   return ApplyLayout(region, {Move::kSpaceToBatch, FactorsOf(match, SpatialRank(region)), false});
 }
 

@@ -37,7 +37,7 @@ bool Worthwhile(const ConvShape& shape, const Ints& factors) {
   return overlaps && copied <= kMaxCopied;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const std::vector<ConvLink> chain = ConvChainEndingAt(graph, node);
   if (chain.empty()) return {};
   const ConvShape shape = ShapeOf(graph, chain.back().conv);
@@ -59,7 +59,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
       graph, node, [](const ConvShape&) { return true; }, choices);
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match, const Predictor&) {
   const auto chain = WholeChain(subprogram);
   if (!chain.ok()) return chain.status();
   const ConvLink& link = chain->front();

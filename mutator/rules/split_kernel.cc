@@ -44,7 +44,7 @@ std::vector<Ints> Widths(const ConvShape& shape) {
   return choices;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const std::vector<ConvLink> chain = ConvChainEndingAt(graph, node);
   if (chain.empty()) return {};
   std::vector<std::map<std::string, int64_t>> choices;
@@ -57,7 +57,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
       graph, node, [](const ConvShape&) { return true; }, choices);
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match, const Predictor&) {
   const auto chain = WholeChain(subprogram);
   if (!chain.ok()) return chain.status();
   const ConvLink& link = chain->front();

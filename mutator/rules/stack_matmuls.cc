@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMaxMembers = 12;
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const Node& last = graph.node(node);
   if (last.op->name != "MatMul" || IsWeight(graph, {node, 0})) return {};
   const TensorType &a = graph.type(last.inputs[0]), &b = graph.type(last.inputs[1]);
@@ -39,7 +39,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   return {{group, {}}};
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   Emitter e;
   const std::vector<ValueId> inputs = e.InputsOf(subprogram);
   std::vector<ValueId> stacks[2];

@@ -32,7 +32,7 @@ bool GoesOn(const Graph& graph, int32_t first, int32_t second) {
   return false;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   std::vector<Match> matches;
   for (const int32_t partner : PartnersOf(graph, node, kMostSteps)) {
     const auto twins = TwinsEndingAt(graph, partner, node, kMostPairs);
@@ -46,7 +46,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   return matches;
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   if (subprogram.outputs().size() != 2)
     return absl::FailedPreconditionError("no two chains with one result each");
   const int32_t first = subprogram.outputs()[0].value.node,

@@ -28,7 +28,7 @@ bool Accepts(const ConvShape& shape) {
   return strided;
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   const auto chain = WholeChain(subprogram);
   if (!chain.ok()) return chain.status();
   const ConvLink& link = chain->front();
@@ -93,7 +93,7 @@ Rule Make() {
   rule.precondition =
       "dilation 1, strided windows wider than 1; any strides and groups, 1-D to 3-D";
   rule.loses_when = "the zero-padded kernel adds more arithmetic than fuller vectors save";
-  rule.match = [](const Graph& graph, int32_t node) {
+  rule.match = [](const Graph& graph, int32_t node, const Predictor&) {
     return MatchLink(graph, node, Accepts, {{}});
   };
   rule.apply = &Apply;

@@ -30,7 +30,7 @@ bool IsLinear(const Graph& graph, int32_t id) {
   return node.op->name == "MatMul" && graph.type(node.inputs[1]).shape.size() == 2;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const Node& add = graph.node(node);
   if (add.op->name != "Add" || add.inputs[0].node == add.inputs[1].node) return {};
   const int32_t first = add.inputs[0].node, second = add.inputs[1].node;
@@ -53,7 +53,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   return {{nodes, {{"shared", 0}}}};
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match, const Predictor&) {
   Emitter e;
   const std::vector<ValueId> inputs = e.InputsOf(subprogram);
   const Node& add = subprogram.node(subprogram.outputs()[0].value.node);

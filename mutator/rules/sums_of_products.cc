@@ -45,11 +45,12 @@ bool MayEndSite(const Graph& graph, int32_t id) {
 
 /// The proposals of a site, remembered by its expression, its cost and which of its leaves are
 /// weights.
-std::shared_ptr<const Proposals> ProposalsFor(const Graph& subprogram, const IndexSite& site) {
+std::shared_ptr<const Proposals> ProposalsFor(const Graph& subprogram, const IndexSite& site,
+                                              const Predictor& predictor) {
   static std::mutex mutex;
   static auto* remembered = new std::map<std::string, std::shared_ptr<const Proposals>>();
-  std::string key = Cat(CanonicalKey(site.program), "\n", PredictSeconds(subprogram),
-                        OperatorHistogram(subprogram));
+  std::string key = Cat(CanonicalKey(site.program), "\n", predictor.Key(), "\n",
+                        predictor.GraphSeconds(subprogram), OperatorHistogram(subprogram));
   for (const int32_t shared : site.shared) key += Cat(" shared ", shared);
   for (const IndexLeaf& leaf : site.leaves) {
     const bool input = leaf.kind == LeafKind::kValue && IsInput(subprogram.node(leaf.value.node));
@@ -60,8 +61,8 @@ std::shared_ptr<const Proposals> ProposalsFor(const Graph& subprogram, const Ind
     const auto entry = remembered->find(key);
     if (entry != remembered->end()) return entry->second;
   }
-  const auto result =
-      std::make_shared<const Proposals>(DeriveProducts(subprogram, site, ProductOptions{}));
+  const auto result = std::make_shared<const Proposals>(
+      DeriveProducts(subprogram, site, predictor, ProductOptions{}));
   const std::lock_guard<std::mutex> lock(mutex);
   if (remembered->size() >= kMostRemembered) remembered->clear();
   return remembered->emplace(key, result).first->second;
@@ -116,7 +117,7 @@ std::vector<Place> FindPlaces(const Graph& graph, int32_t last) {
   return places;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor& predictor) {
   if (!MayEndSite(graph, node)) return {};
   std::vector<Match> matches;
   for (const auto& [site, reading] : FindPlaces(graph, node)) {
@@ -127,7 +128,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
     if (!subprogram.ok()) continue;
     const auto inner = Translate(*subprogram, LastNode(*subprogram), kReadings[reading]);
     if (!inner.has_value() || inner->shared.size() != site.shared.size()) continue;
-    for (size_t k = 0; k < ProposalsFor(*subprogram, *inner)->size(); ++k) {
+    for (size_t k = 0; k < ProposalsFor(*subprogram, *inner, predictor)->size(); ++k) {
       matches.push_back(
           {site.nodes,
            {{"derivation", static_cast<int64_t>(k)}, {"reading", static_cast<int64_t>(reading)}}});
@@ -136,11 +137,12 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   return matches;
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match,
+                            const Predictor& predictor) {
   const Reading& reading = kReadings[match.choices.at("reading")];
   const auto site = Translate(subprogram, LastNode(subprogram), reading);
   if (!site.has_value()) return absl::FailedPreconditionError("no sum of products");
-  const std::shared_ptr<const Proposals> proposals = ProposalsFor(subprogram, *site);
+  const std::shared_ptr<const Proposals> proposals = ProposalsFor(subprogram, *site, predictor);
   const size_t choice = static_cast<size_t>(match.choices.at("derivation"));
   if (choice >= proposals->size()) return absl::FailedPreconditionError("no such derivation");
   return RealizeProposal(subprogram, *site, (*proposals)[choice]);

@@ -178,7 +178,7 @@ MatchesByLastNode AllMatches(const Graph& graph) {
   return matches;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   return MatchesEndingAt(graph, node, &AllMatches);
 }
 
@@ -244,15 +244,15 @@ absl::StatusOr<Graph> ApplyToSite(const Graph& subprogram) {
 }
 
 /// `graph` with constants added behind convolutions as their biases.
-absl::StatusOr<Graph> WithBiases(Graph graph) {
+absl::StatusOr<Graph> WithBiases(Graph graph, const Predictor& predictor) {
   const Rule* rule = FindRule("constants_into_conv");
   for (int32_t node = 0; rule != nullptr && node < static_cast<int32_t>(graph.nodes().size());) {
-    const std::vector<Match> matches = rule->match(graph, node);
+    const std::vector<Match> matches = rule->match(graph, node, predictor);
     if (matches.empty()) {
       ++node;
       continue;
     }
-    MENDEL_ASSIGN_OR_RETURN(const Mutant mutant, MakeMutant(graph, *rule, matches[0]));
+    MENDEL_ASSIGN_OR_RETURN(const Mutant mutant, MakeMutant(graph, *rule, matches[0], predictor));
     MENDEL_ASSIGN_OR_RETURN(graph, Replace(graph, mutant.place, mutant.mutant));
     node = mutant.place.nodes.front();
   }
@@ -260,7 +260,7 @@ absl::StatusOr<Graph> WithBiases(Graph graph) {
 }
 
 /// One site after the other, until there is none; then biases, which the Transposes kept away.
-absl::StatusOr<Graph> ApplyToAll(Graph graph) {
+absl::StatusOr<Graph> ApplyToAll(Graph graph, const Predictor& predictor) {
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size());) {
     const std::vector<int32_t> nodes = NodesOfSite(graph, node);
     if (nodes.empty()) {
@@ -273,11 +273,12 @@ absl::StatusOr<Graph> ApplyToAll(Graph graph) {
     MENDEL_ASSIGN_OR_RETURN(graph, Replace(graph, place, moved));
     node = nodes.front();
   }
-  return WithBiases(std::move(graph));
+  return WithBiases(std::move(graph), predictor);
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
-  return match.choices.at("all") == 1 ? ApplyToAll(subprogram) : ApplyToSite(subprogram);
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match,
+                            const Predictor& predictor) {
+  return match.choices.at("all") == 1 ? ApplyToAll(subprogram, predictor) : ApplyToSite(subprogram);
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {

@@ -56,7 +56,7 @@ bool Passes(const Graph& graph, int32_t id, bool constant) {
   });
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   if (graph.node(node).inputs.empty()) return {};
   const int32_t first = graph.node(node).inputs[0].node;
   if (graph.OnlyUser(first) < 0 || IsWeight(graph, {first, 0})) return {};
@@ -73,7 +73,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
                                                        : std::vector<Match>();
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   Emitter e;
   const ValueId x = e.InputsOf(subprogram)[0];
   const Node& last = subprogram.node(subprogram.outputs()[0].value.node);

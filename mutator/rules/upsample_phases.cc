@@ -52,7 +52,7 @@ Ints CopyScales(const Graph& graph, const Node& resize) {
   return phases > 1 && phases <= kMaxPhases ? scales : Ints();
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+std::vector<Match> FindMatches(const Graph& graph, int32_t node, const Predictor&) {
   const Node& conv = graph.node(node);
   if (conv.op->name != "Conv" || !IsWeight(graph, conv.inputs[1])) return {};
   if (HasRunTimeBias(graph, conv)) return {};
@@ -95,7 +95,7 @@ ValueId SumTaps(Emitter& e, ValueId w, size_t d, const Window& window, int64_t s
   return e.Concat(sums, dim);
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   Emitter e;
   const ValueId x = e.InputsOf(subprogram)[0];
   const int32_t id = subprogram.outputs()[0].value.node;

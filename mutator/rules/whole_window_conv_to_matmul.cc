@@ -22,7 +22,7 @@ bool Accepts(const ConvShape& shape) {
          std::all_of(shape.windows.begin(), shape.windows.end(), whole);
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&, const Predictor&) {
   const auto chain = WholeChain(subprogram);
   if (!chain.ok()) return chain.status();
   const ConvLink& link = chain->front();
@@ -58,7 +58,7 @@ Rule Make() {
   rule.after = "Reshape(MatMul(x[N, C*K..], w[O, C*K..]^T) + bias)";
   rule.precondition = "the kernel is as large as the input, no padding, dilation 1, group 1";
   rule.loses_when = "the copy of a blocked layout costs more than the product gains";
-  rule.match = [](const Graph& graph, int32_t node) {
+  rule.match = [](const Graph& graph, int32_t node, const Predictor&) {
     return MatchLink(graph, node, Accepts, {{}});
   };
   rule.apply = &Apply;

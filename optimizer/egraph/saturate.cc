@@ -109,7 +109,7 @@ void Saturator::CollectMatches(const ContextPointer& context) {
   const Graph& graph = context->graph;
   for (const Rule* rule : RulesOfSearch(session_.options(), true)) {
     for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-      for (Match& match : rule->match(graph, node)) {
+      for (Match& match : rule->match(graph, node, session_.predictor())) {
         std::set<ENodeId> enodes;
         for (int32_t id : match.nodes) {
           const ENodeId enode = context->nodes[static_cast<size_t>(id)];

@@ -35,7 +35,7 @@ SearchOptions Beginning(const Graph& graph, const Rule& rule, int64_t candidates
   SearchOptions options = WithBudget(20);
   options.max_candidates = candidates;
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-    for (const Match& match : rule.match(graph, node))
+    for (const Match& match : rule.match(graph, node, DefaultPredictor()))
       options.tried_first.insert(MatchName(rule.name, NodeNames(graph, match)));
   }
   return options;

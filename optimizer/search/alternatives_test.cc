@@ -54,8 +54,8 @@ Mutant CorrectableInTwoWays(ProfileCache& cache, Graph& graph, Alternative& alte
     Rng rng(seed);
     graph = *rule->sample(rng);
     for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-      for (const Match& match : rule->match(graph, node)) {
-        auto mutant = MakeMutant(graph, *rule, match);
+      for (const Match& match : rule->match(graph, node, DefaultPredictor())) {
+        auto mutant = MakeMutant(graph, *rule, match, DefaultPredictor());
         if (!mutant.ok()) continue;
         auto verified = Verify(*mutant, {}, cache);
         if (!verified.ok() || verified->others.empty()) continue;

@@ -28,7 +28,7 @@ absl::StatusOr<std::vector<Replacement>> FindPlaces(SearchSession& session, cons
   std::vector<Replacement> replacements;
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
     if (applied.size() >= all || !MayGoOn(session, replaying)) break;
-    for (const Match& match : rule.match(graph, node)) {
+    for (const Match& match : rule.match(graph, node, session.predictor())) {
       if (match.choices != entry.choices) continue;
       const auto key = MatchKey(graph, rule, match);
       if (!key.ok() || *key != entry.key) continue;

@@ -53,7 +53,7 @@ bool CollectOf(SearchSession& session, const Rule& rule, const std::vector<doubl
   const Graph& graph = session.result().best.graph;
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
     if (!session.Affords(0)) return false;  // what was found must still be tried
-    for (const Match& match : rule.match(graph, node)) {
+    for (const Match& match : rule.match(graph, node, session.predictor())) {
       double cost = 0;
       for (int32_t id : match.nodes) cost += seconds[static_cast<size_t>(id)];
       auto key = MatchKey(graph, rule, match);

@@ -43,6 +43,7 @@ SearchSession::SearchSession(const Graph& baseline, Profiler& profiler, ProfileC
     : profiler_(profiler),
       cache_(cache),
       options_(options),
+      predictor_(profiler.backend().Rates()),
       deadline_(In(options.budget_seconds + options.spare_seconds)),
       measure_seconds_(
           std::clamp(kWholeShare * options.budget_seconds, kLeastWholeSeconds, kWholeSeconds)),
@@ -65,8 +66,8 @@ std::string SearchSession::Key(const std::string& method) const {
       Cat(method, " judge ", kVerifierVersion, " rules ", rules, "\nbudget ",
           options_.budget_seconds, " ", options_.max_candidates, " ", options_.max_rounds,
           " growth ", most_growth_, "\nseed ", options_.seed, "\n", profiler_.backend().Identity(),
-          "\nthreads ", ThreadsText(profile), " numerics ", NumericsName(profile.numerics), "\n",
-          SubprogramKey(baseline_.graph), first));
+          "\npredictor ", predictor_.Key(), "\nthreads ", ThreadsText(profile), " numerics ",
+          NumericsName(profile.numerics), "\n", SubprogramKey(baseline_.graph), first));
 }
 
 absl::Status SearchSession::Begin(double algorithm_share) {

@@ -85,6 +85,8 @@ class SearchSession {
   Profiler& profiler() { return profiler_; }
   ProfileCache& cache() { return cache_; }
   const SearchOptions& options() const { return options_; }
+  /// Ranks what rules derive, by the rates of the profiler's backend.
+  const Predictor& predictor() const { return predictor_; }
 
   void Stop(StopReason reason);
   /// Queries the caller's signal, the clock and the candidate limit, too.
@@ -159,6 +161,7 @@ class SearchSession {
   Profiler& profiler_;
   ProfileCache& cache_;
   const SearchOptions& options_;
+  const RooflinePredictor predictor_;
   Deadline deadline_;
   Stopwatch clock_;
   double measure_seconds_;

@@ -29,7 +29,7 @@ bool SearchSession::GrowsTooMuch(const Graph& before, const Graph& after) {
 
 std::optional<Mutant> SearchSession::Make(const Graph& graph, const Rule& rule,
                                           const Match& match) {
-  auto mutant = MakeMutant(graph, rule, match);
+  auto mutant = MakeMutant(graph, rule, match, predictor_);
   if (mutant.ok()) return *std::move(mutant);
   if (absl::IsInternal(mutant.status())) NoteFault(rule, std::string(mutant.status().message()));
   return std::nullopt;

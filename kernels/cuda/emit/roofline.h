@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "graph/device_rates.h"
 #include "graph/graph.h"
 #include "kernels/cuda/emit/kernel_text.h"
 
@@ -34,6 +35,11 @@ const GpuModel* GpuOf(int compute_capability);
 /// The assumed cost of a launch besides its work: the usual order of magnitude on an idle stream,
 /// not measured here.
 inline constexpr double kLaunchSeconds = 3e-6;
+
+/// Operations in f32 without tensor cores: what a program may use under every class of numerics.
+inline DeviceRates RatesOf(const GpuModel& gpu) {
+  return {gpu.flops, gpu.bandwidth, kLaunchSeconds};
+}
 
 /// Seconds: the larger of the arithmetic, spread over the multiprocessors that the launch's blocks
 /// can fill, and the traffic; plus one launch. An estimate.

@@ -23,6 +23,7 @@
 #include "kernels/cuda/backend/program.h"
 #include "kernels/cuda/driver_table/driver.h"
 #include "kernels/cuda/driver_table/nvml.h"
+#include "kernels/cuda/emit/roofline.h"
 #include "kernels/cuda/nvrtc/compiler.h"
 #include "kernels/cuda/nvrtc/module_cache.h"
 #include "kernels/cuda/nvrtc/target_gpu.h"
@@ -62,6 +63,12 @@ class CudaBackend final : public Backend {
         std::string(found.message()),
         " - without a GPU, 'mendel optimize MODEL --device cuda:sm_90 --offline -o PLAN' makes an "
         "unmeasured plan for one (sm_75 to sm_120)"));
+  }
+
+  DeviceRates Rates() const override {
+    const auto gpu = FindGpu();
+    const GpuModel* known = gpu.ok() ? GpuOf(gpu->target.architecture) : nullptr;
+    return RatesOf(known != nullptr ? *known : AllGpus().back());
   }
 
   std::string Identity() const override {

@@ -32,6 +32,7 @@ class OfflineBackend final : public Backend {
     return Cat("cuda:", Isa(), ":unmeasured, predicted for ", predictor_.gpu().name,
                " by roofline ", kPredictorVersion);
   }
+  DeviceRates Rates() const override { return RatesOf(predictor_.gpu()); }
   std::string Isa() const override { return Cat("sm_", predictor_.gpu().compute_capability); }
   absl::Status Supports(Numerics numerics) const override {
     if (OperandRounding(numerics) == 0) return absl::OkStatus();

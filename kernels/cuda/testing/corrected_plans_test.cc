@@ -105,13 +105,14 @@ class Plans {
                  double tolerance) {
     std::vector<Match> matches;
     for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-      for (Match& match : rule.match(graph, node)) matches.push_back(std::move(match));
+      for (Match& match : rule.match(graph, node, DefaultPredictor()))
+        matches.push_back(std::move(match));
     }
     std::stable_sort(matches.begin(), matches.end(), [](const Match& a, const Match& b) {
       return a.nodes.size() > b.nodes.size();
     });
     for (const Match& match : matches) {
-      const auto mutant = MakeMutant(graph, rule, match);
+      const auto mutant = MakeMutant(graph, rule, match, DefaultPredictor());
       if (!mutant.ok()) continue;
       const auto report = Localize(mutant->original, mutant->mutant, {});
       if (!report.ok() || report->verdict != Verdict::kPartial) continue;

@@ -55,8 +55,8 @@ class Collection {
   void AddMutants(const Graph& layer, const Rule& rule) {
     int taken = 0;  // of one rule and layer
     for (int32_t node = 0; node < static_cast<int32_t>(layer.nodes().size()); ++node) {
-      for (const Match& match : rule.match(layer, node)) {
-        const auto mutant = MakeMutant(layer, rule, match);
+      for (const Match& match : rule.match(layer, node, DefaultPredictor())) {
+        const auto mutant = MakeMutant(layer, rule, match, DefaultPredictor());
         if (taken >= 2 || !mutant.ok()) continue;
         const auto report = Localize(mutant->original, mutant->mutant, {});
         if (!report.ok() || report->verdict != Verdict::kPartial) continue;
