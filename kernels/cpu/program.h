@@ -41,11 +41,19 @@ struct Buffer {
   bool packed = false;                  ///< the constant is a copy of ours
 };
 
+/// Buffers that a step reads and writes. No two steps write the same bytes.
+struct Accesses {
+  std::vector<int> reads;
+  std::vector<int> writes;
+};
+
 struct ProgramStep {
   Step info;
   std::unique_ptr<Kernel> kernel;
   std::vector<int> buffers;  ///< all that it reads or writes
-  int64_t scratch = 0;       ///< bytes of scratch memory it wants
+  /// Set where the step may run in one thread beside another such step.
+  std::optional<Accesses> beside;
+  int64_t scratch = 0;  ///< bytes of scratch memory it wants
   /// (output, input): the output buffer may be the input's when nothing needs the input afterwards.
   std::optional<std::pair<int, int>> in_place;
 };

@@ -66,6 +66,67 @@ TEST(CpuLoop, RunsItsBody) {
   }
 }
 
+/// Two recurrences h' = tanh(x W + h R) over the same steps, one in reverse; `chained`: the second
+/// reads the first one's states.
+Graph TwoRecurrences(int64_t steps, bool chained) {
+  constexpr int64_t kHidden = 20;
+  const TensorType state{DType::kF32, {2, kHidden}}, square{DType::kF32, {kHidden, kHidden}};
+  GraphBuilder body;
+  const ValueId h = body.Input("x0", state), step = body.Input("x1", state);
+  const ValueId product = body.Add("MatMul", {h, body.Input("x2", square)}).value();
+  const ValueId next = body.Add("Tanh", {body.Add("Add", {step, product}).value()}).value();
+  body.Output("y0", next);
+  body.Output("y1", next);
+  const std::string text = PrintLoopBody(body.Build().value());
+  Rng rng(5);
+  GraphBuilder net;
+  const ValueId first = net.Input("h", state);
+  ValueId x = net.Input("x", {DType::kF32, {steps, 2, kHidden}});
+  const auto weights = [&](const char* name) {
+    std::vector<double> values(kHidden * kHidden);
+    for (double& value : values) value = rng.Uniform(-0.2, 0.2);
+    return net.Constant(Tensor::FromDoubles(square, values), name);
+  };
+  std::vector<ValueId> last;
+  for (const bool reverse : {false, true}) {
+    const char* name = reverse ? "backward" : "forward";
+    const ValueId products = net.Add("MatMul", {x, weights(reverse ? "wb" : "wf")}).value();
+    const int32_t loop = net.AddNode("Loop", {first, products, weights(reverse ? "rb" : "rf")},
+                                     {{"body", text},
+                                      {"carried", int64_t{1}},
+                                      {"reverse", int64_t{reverse}},
+                                      {"scanned", int64_t{1}},
+                                      {"steps", steps}})
+                             .value();
+    last.push_back(net.Add("Relu", {ValueId{loop, 0}}).value());
+    net.Output(name, {loop, 1});
+    if (chained) x = {loop, 1};
+  }
+  net.Output("last", net.Add("Concat", last, {{"axis", int64_t{0}}}).value());
+  return net.Build().value();
+}
+
+TEST(CpuLoop, IndependentLoopsRunSideBySide) {
+  uint64_t seed = 1;
+  for (const int64_t steps : {1, 2, 9, 300}) {
+    for (const bool chained : {false, true}) {
+      for (const int threads : {1, 2, 3}) {
+        SCOPED_TRACE(Cat(steps, " steps, chained ", chained, ", threads ", threads));
+        const Graph graph = TwoRecurrences(steps, chained);
+        CompileOptions options;
+        options.threads = threads;
+        Rng rng(seed++);
+        const auto kernels = ExpectMatches(graph, RandomInputs(rng, graph), options);
+        const auto beside = testing::Contains("loop side by side");
+        if (threads > 1 && !chained)
+          EXPECT_THAT(kernels, beside);
+        else
+          EXPECT_THAT(kernels, testing::Not(beside));
+      }
+    }
+  }
+}
+
 TEST(CpuLoop, RunsItsBodyByEveryAlgorithm) {
   const Backend& backend = *FindBackend("cpu");
   uint64_t seed = 1;

@@ -14,6 +14,7 @@
 #include "graph/rewrite.h"
 #include "kernels/cpu/lowering/lower.h"
 #include "kernels/cpu/lowering/lower_direct.h"
+#include "kernels/cpu/lowering/side_by_side.h"
 
 namespace mendel::cpu {
 namespace {
@@ -231,6 +232,8 @@ absl::StatusOr<bool> LowerLoop(Lowering& lowering, int32_t id) {
                           BodyWithWeights(node, *body, arity, unwritten, weight_of));
   CompileOptions options = lowering.options();
   options.cpus.clear();  // the loop runs where its caller does
+  const bool beside = RunsBesideAnotherLoop(lowering.graph(), id, options.threads);
+  if (beside) options.threads = 1;
   options.algorithms.clear();
   options.engines.clear();
   std::string kernel = "loop";
@@ -242,15 +245,21 @@ absl::StatusOr<bool> LowerLoop(Lowering& lowering, int32_t id) {
   MENDEL_ASSIGN_OR_RETURN(Program program, LowerGraph(weighted, options));
   MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<Executable> executable,
                           MakeExecutable(std::move(program)));
-  std::vector<Place> touched;
-  for (const Carried& carried : plan.carried)
-    touched.insert(touched.end(), {carried.first, carried.last});
-  for (const auto* list : {&plan.inputs, &plan.invariants, &plan.outputs}) {
-    for (const Scanned& scanned : *list) touched.push_back(scanned.place);
+  std::vector<Place> reads, writes;
+  for (const Carried& carried : plan.carried) {
+    reads.push_back(carried.first);
+    writes.push_back(carried.last);
   }
+  for (const auto* list : {&plan.inputs, &plan.invariants}) {
+    for (const Scanned& scanned : *list) reads.push_back(scanned.place);
+  }
+  for (const Scanned& output : plan.outputs) writes.push_back(output.place);
+  std::vector<Place> touched = reads;
+  touched.insert(touched.end(), writes.begin(), writes.end());
   const int64_t scratch = plan.scratch;
   lowering.Emit({id}, kernel, std::make_unique<LoopKernel>(std::move(plan), std::move(executable)),
                 touched, scratch);
+  if (beside) lowering.MayRunBesideAnother(reads, writes);
   return true;
 }
 

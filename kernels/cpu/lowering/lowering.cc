@@ -149,4 +149,12 @@ void Lowering::Emit(const std::vector<int32_t>& nodes, std::string implementatio
   program_.steps.push_back(std::move(step));
 }
 
+void Lowering::MayRunBesideAnother(const std::vector<Place>& reads,
+                                   const std::vector<Place>& writes) {
+  Accesses accesses;
+  for (const Place& place : reads) accesses.reads.push_back(place.buffer);
+  for (const Place& place : writes) accesses.writes.push_back(place.buffer);
+  program_.steps.back().beside = std::move(accesses);
+}
+
 }  // namespace mendel::cpu

@@ -117,6 +117,9 @@ class Lowering {
             std::unique_ptr<Kernel> kernel, const std::vector<Place>& places, int64_t scratch = 0,
             std::optional<std::pair<Place, Place>> in_place = {});
 
+  /// The last step may run in one thread beside another (side_by_side.h).
+  void MayRunBesideAnother(const std::vector<Place>& reads, const std::vector<Place>& writes);
+
   /// Completes the program. Appends copies to graph outputs that were not computed in place,
   /// deferred constants, and the constants that the executable owns. Runs in the ThreadScope of the
   /// plan.

@@ -7,6 +7,7 @@
 #include "kernels/cpu/kernels/copy.h"
 #include "kernels/cpu/lowering/layout_regions.h"
 #include "kernels/cpu/lowering/lowering.h"
+#include "kernels/cpu/lowering/side_by_side.h"
 
 namespace mendel::cpu {
 
@@ -91,6 +92,7 @@ absl::StatusOr<Program> Lowering::Finish() {
          {from, to});
     program_.steps.back().info.name = Cat("output ", graph_.outputs()[k].name);
   }
+  if (options_.threads > 1) JoinSideBySide(program_);
   ChargeConversions(graph_, options_.algorithms, program_.steps);
   MENDEL_RETURN_IF_ERROR(deferred_.FillAll(program_.buffers));
   if (options_.copy_constants) CopyConstants();
