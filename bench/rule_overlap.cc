@@ -1,6 +1,6 @@
 // Rules that the derivations make needless: on the samples of every exact rule of the search, the
 // cheapest program that the derivations reach is compared with the rule's own mutant. Both are
-// predicted (PredictSeconds). Prints a Markdown table; nothing is asserted.
+// predicted (DefaultPredictor). Prints a Markdown table; nothing is asserted.
 //
 // usage: rule_overlap [--samples N] [--print RULE]
 //   --print: the samples of RULE that the derivations do not reach.

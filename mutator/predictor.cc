@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "graph/rewrite.h"
 
@@ -12,16 +13,15 @@ bool AllOnes(const Ints& list) {
   return std::all_of(list.begin(), list.end(), [](int64_t v) { return v == 1; });
 }
 
-/// Fraction of a matrix product's speed. Dense 3x3 kernels on enough channels have Winograd's
-/// algorithm.
-double Efficiency(const Graph& graph, const Node& node) {
+/// Fraction of a matrix product's speed.
+double Efficiency(const Graph& graph, const Node& node, const DeviceRates& rates) {
   if (node.op->name == "ConvTranspose") return 0.4;
   if (node.op->name != "Conv") return 1;
   if (!AllOnes(node.attrs.IntList("dilations"))) return 0.6;
   const Shape& w = graph.type(node.inputs[1]).shape;
   const bool three =
       w.size() == 4 && w[2] == 3 && w[3] == 3 && AllOnes(node.attrs.IntList("strides"));
-  return three && w[0] >= 16 && w[1] >= 16 ? 1.5 : 0.9;
+  return three && w[0] >= 16 && w[1] >= 16 ? rates.dense_3x3 : 0.9;
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ double RooflinePredictor::GraphSeconds(const Graph& graph) const {
     if (weights[id] || IsInput(node) || node.op->is_view) continue;
     const Cost cost = WithView(graph, static_cast<int32_t>(id),
                                [&](const NodeView& view) { return CostOf(*node.op, view); });
-    seconds += OperatorSeconds(cost.flops / Efficiency(graph, node), cost.bytes);
+    seconds += OperatorSeconds(cost.flops / Efficiency(graph, node, rates_), cost.bytes);
   }
   return seconds;
 }
@@ -44,7 +44,8 @@ double RooflinePredictor::OperatorSeconds(double flops, double bytes) const {
 }
 
 std::string RooflinePredictor::Key() const {
-  return Cat(rates_.flops, " ", rates_.bytes, " ", rates_.operator_seconds);
+  return absl::StrFormat("%a %a %a %a", rates_.flops, rates_.bytes, rates_.operator_seconds,
+                         rates_.dense_3x3);
 }
 
 const Predictor& DefaultPredictor() {

@@ -41,7 +41,7 @@ struct Buffer {
   bool packed = false;                  ///< the constant is a copy of ours
 };
 
-/// Buffers that a step reads and writes. No two steps write the same bytes.
+/// Buffers that a step reads and writes. Two such steps write no byte in common.
 struct Accesses {
   std::vector<int> reads;
   std::vector<int> writes;

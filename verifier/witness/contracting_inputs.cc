@@ -1,5 +1,6 @@
 #include "verifier/witness/contracting_inputs.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -70,6 +71,7 @@ class Contraction {
   absl::StatusOr<std::optional<Witness>> Enclose(const Candidate& candidate, int bits) {
     const Box element = ElementBox(IndexAt(query_.box, candidate.gap.element));
     MENDEL_ASSIGN_OR_RETURN(const Graph one, RestrictPair(joint_, {{query_.output, element}}));
+    bits = std::min(bits, options_.max_precision_bits);
     const auto enclosures = EnclosePairs(one, candidate.inputs, bits, options_.deadline);
     if (!enclosures.ok()) return std::nullopt;  // undecided; the usual search names obstacles
     const auto& [flat, enclosure] = (*enclosures)[0];
@@ -92,6 +94,7 @@ absl::StatusOr<std::optional<Witness>> WitnessAtContractingInputs(const Graph& j
                                                                   const WitnessOptions& options) {
   if (!HasLoop(joint)) return std::nullopt;
   MENDEL_ASSIGN_OR_RETURN(const Graph pair, RestrictPair(joint, {{query.output, query.box}}));
+  if (!HasLoop(pair)) return std::nullopt;
   return Contraction(joint, pair, query, options).Run();
 }
 

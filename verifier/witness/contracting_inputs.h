@@ -1,7 +1,7 @@
 // Witnesses of loops at inputs at which their steps contract. The radius of a ball grows from step
 // to step, so that late steps need as many bits as there are steps. Large inputs saturate the gates
-// of recurrent cells: there radii shrink. The last steps have ordinary inputs, at which the
-// programs show their difference before radii have grown.
+// of recurrent cells: there radii shrink. Both ends of the longest axis, which is usually time,
+// have ordinary inputs: there the programs show their difference before radii have grown.
 #ifndef MENDEL_VERIFIER_WITNESS_CONTRACTING_INPUTS_H_
 #define MENDEL_VERIFIER_WITNESS_CONTRACTING_INPUTS_H_
 
@@ -13,7 +13,8 @@
 namespace mendel {
 
 /// Normal inputs of several magnitudes, enclosed with few bits. Nothing where `joint` (JoinByValue)
-/// has no loop, or where none of them is a witness.
+/// has no loop within the query's box, or where none of them is a witness. Of `options`, the limit
+/// of candidates is that of the usual search.
 absl::StatusOr<std::optional<Witness>> WitnessAtContractingInputs(const Graph& joint,
                                                                   const WitnessQuery& query,
                                                                   const WitnessOptions& options);

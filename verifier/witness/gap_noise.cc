@@ -41,11 +41,14 @@ bool GapsAreClear(const std::vector<HostValue>& values,
   return true;
 }
 
-/// The gap is far beyond the noise of every element: no element's luck in few runs explains it.
+/// The gap is far beyond the noise of every element. Few elements, or none with noise, say nothing:
+/// an integer that turns at a tie may do so in no run of few.
 bool IsClearOfAll(double gap, const std::vector<double>& noise_f,
                   const std::vector<double>& noise_g) {
-  return gap > kClearMargin * (*std::max_element(noise_f.begin(), noise_f.end()) +
-                               *std::max_element(noise_g.begin(), noise_g.end()));
+  if (noise_f.size() < static_cast<size_t>(kLeastOfMedian)) return false;
+  const double most_f = *std::max_element(noise_f.begin(), noise_f.end());
+  const double most_g = *std::max_element(noise_g.begin(), noise_g.end());
+  return most_f > 0 && most_g > 0 && gap > kClearMargin * (most_f + most_g);
 }
 
 }  // namespace

@@ -46,6 +46,8 @@ constexpr double kCheapCandidateFlops = 1e9;
 
 /// Share of the time left that each part of a query by its first steps may take.
 constexpr double kEarlyShare = 0.25;
+/// The same of all queries together, at inputs at which the steps contract.
+constexpr double kContractingShare = 0.6;
 
 bool IsCheckpoint(int candidate) {
   return ((candidate + 1) & candidate) == 0;
@@ -372,7 +374,8 @@ class Search {
 /// A witness in the first steps of a loop, or at inputs at which its steps contract.
 absl::StatusOr<std::optional<WitnessAnswer>> LoopWitness(const Graph& joint,
                                                          const WitnessQuery& query,
-                                                         const WitnessOptions& options) {
+                                                         const WitnessOptions& options,
+                                                         size_t queries) {
   MENDEL_ASSIGN_OR_RETURN(const std::vector<EarlyQuery> parts, EarlyQueries(joint, query));
   for (const EarlyQuery& part : parts) {
     WitnessOptions limited = options;
@@ -387,8 +390,11 @@ absl::StatusOr<std::optional<WitnessAnswer>> LoopWitness(const Graph& joint,
       answer.witness->element[d] += part.box.begin[d];
     return answer;
   }
+  WitnessOptions limited = options;
+  limited.deadline = Deadline::After(kContractingShare / static_cast<double>(queries) *
+                                     options.deadline.SecondsLeft());
   MENDEL_ASSIGN_OR_RETURN(std::optional<Witness> witness,
-                          WitnessAtContractingInputs(joint, query, options));
+                          WitnessAtContractingInputs(joint, query, limited));
   if (!witness.has_value()) return std::nullopt;
   return WitnessAnswer{std::move(witness), "", 0, 1};
 }
@@ -403,7 +409,7 @@ absl::StatusOr<std::vector<WitnessAnswer>> FindWitnesses(const Graph& f, const G
   std::vector<std::optional<WitnessAnswer>> in_loops(queries.size());
   std::vector<WitnessQuery> open;
   for (size_t k = 0; k < queries.size(); ++k) {
-    MENDEL_ASSIGN_OR_RETURN(in_loops[k], LoopWitness(joint, queries[k], options));
+    MENDEL_ASSIGN_OR_RETURN(in_loops[k], LoopWitness(joint, queries[k], options, queries.size()));
     if (!in_loops[k].has_value()) open.push_back(queries[k]);
   }
   Search search(joint, options);

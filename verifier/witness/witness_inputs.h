@@ -25,8 +25,8 @@ class WitnessInputs {
   /// around thresholds; then the same recipes with other draws. Integers lie in the tables that
   /// they index; those that index nothing are small, now and then large.
   std::vector<HostValue> Draw(int k);
-  /// Floats are normal of standard deviation `scale`, and of 1 near both ends of the longest axis.
-  /// Integers are those of the first candidate.
+  /// Floats are normal of standard deviation `scale`, and of 1 near both ends of the longest axis,
+  /// usually time. Integers are those of the first candidate.
   std::vector<HostValue> LargeBetweenEnds(double scale);
   /// `inputs` with some elements moved: all floats a little, or a few floats far, or one integer.
   std::vector<HostValue> Near(const std::vector<HostValue>& inputs);

@@ -15,6 +15,7 @@
 #include "kernels/cpu/lowering/lower.h"
 #include "kernels/cpu/lowering/lower_direct.h"
 #include "kernels/cpu/lowering/side_by_side.h"
+#include "kernels/cpu/threads.h"
 
 namespace mendel::cpu {
 namespace {
@@ -234,6 +235,7 @@ absl::StatusOr<bool> LowerLoop(Lowering& lowering, int32_t id) {
   options.cpus.clear();  // the loop runs where its caller does
   const bool beside = RunsBesideAnotherLoop(lowering.graph(), id, options.threads);
   if (beside) options.threads = 1;
+  const ThreadScope threads(options.threads);  // primitives divide their work when they are made
   options.algorithms.clear();
   options.engines.clear();
   std::string kernel = "loop";

@@ -92,8 +92,8 @@ absl::StatusOr<Program> Lowering::Finish() {
          {from, to});
     program_.steps.back().info.name = Cat("output ", graph_.outputs()[k].name);
   }
-  if (options_.threads > 1) JoinSideBySide(program_);
   ChargeConversions(graph_, options_.algorithms, program_.steps);
+  JoinSideBySide(program_);
   MENDEL_RETURN_IF_ERROR(deferred_.FillAll(program_.buffers));
   if (options_.copy_constants) CopyConstants();
   return std::move(program_);

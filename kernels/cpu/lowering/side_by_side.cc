@@ -15,26 +15,29 @@
 namespace mendel::cpu {
 namespace {
 
-/// A team of two gains no more from one loop than from two. Larger ones divide the steps of large
-/// cells: from here on, the work of a step is worth the team's meeting (an estimate).
-constexpr double kLargeStepFlops = 4e6;
+/// The work of one loop is at most so many times that of the other.
+constexpr double kMostUnlike = 2;
 
-double StepFlops(const Graph& graph, int32_t id) {
-  const double flops = WithView(
-      graph, id, [&](const NodeView& view) { return CostOf(*graph.node(id).op, view).flops; });
-  return flops / static_cast<double>(graph.node(id).attrs.Int("steps"));
+double FlopsOf(const Graph& graph, int32_t id) {
+  return WithView(graph, id,
+                  [&](const NodeView& view) { return CostOf(*graph.node(id).op, view).flops; });
 }
 
-/// By node: does it need `id`, or is it `id`?
-std::vector<bool> NeedingNode(const Graph& graph, int32_t id) {
-  std::vector<bool> needs(graph.nodes().size(), false);
+/// True where `later` needs `id`, through any nodes.
+bool Needs(const Graph& graph, int32_t later, int32_t id) {
+  std::vector<bool> needs(static_cast<size_t>(later) + 1, false);
   needs[static_cast<size_t>(id)] = true;
   for (size_t k = static_cast<size_t>(id) + 1; k < needs.size(); ++k) {
     const std::vector<ValueId>& inputs = graph.nodes()[k].inputs;
     needs[k] = std::any_of(inputs.begin(), inputs.end(),
                            [&](ValueId value) { return needs[static_cast<size_t>(value.node)]; });
   }
-  return needs;
+  return needs.back();
+}
+
+bool AreAlike(const Graph& graph, int32_t a, int32_t b) {
+  const double of_a = FlopsOf(graph, a), of_b = FlopsOf(graph, b);
+  return std::max(of_a, of_b) <= kMostUnlike * std::min(of_a, of_b);
 }
 
 class SideBySideKernel : public Kernel {
@@ -74,7 +77,8 @@ bool Meet(const std::set<int>& a, const std::vector<int>& b) {
   return std::any_of(b.begin(), b.end(), [&](int buffer) { return a.count(buffer) > 0; });
 }
 
-/// Joins step `i` and the next one that may run beside another.
+/// Joins step `i` and the next one that may run beside another. Steps between them that the second
+/// needs move before both.
 class Joiner {
  public:
   Joiner(Program& program, size_t i) : program_(program), first_(i) {
@@ -87,18 +91,23 @@ class Joiner {
 
   /// False where there is none, or it needs the first or a step that does.
   bool Find() {
-    held_ = Written(program_.steps[first_].buffers);
     for (second_ = first_ + 1; second_ < program_.steps.size(); ++second_) {
-      const ProgramStep& step = program_.steps[second_];
-      if (step.beside.has_value()) break;
-      const bool held = Meet(held_, step.buffers);
-      if (held) {
-        const std::set<int> more = Written(step.buffers);
-        held_.insert(more.begin(), more.end());
-      }
-      (held ? after_ : before_).push_back(second_);
+      if (program_.steps[second_].beside.has_value()) break;
     }
-    return second_ < program_.steps.size() && IsIndependent();
+    if (second_ == program_.steps.size() || !IsIndependent()) return false;
+    const ProgramStep &first = program_.steps[first_], &second = program_.steps[second_];
+    std::set<int> needed = Written(second.beside->reads);
+    const std::set<int> held = Written(first.buffers);
+    for (size_t s = second_ - 1; s > first_; --s) {
+      const std::vector<int>& buffers = program_.steps[s].buffers;
+      const bool moves = Meet(needed, buffers);
+      if (moves && Meet(held, buffers)) return false;
+      (moves ? before_ : after_).push_back(s);
+      if (moves) needed.merge(Written(buffers));
+    }
+    std::reverse(before_.begin(), before_.end());
+    std::reverse(after_.begin(), after_.end());
+    return true;
   }
 
   void Join() {
@@ -121,16 +130,11 @@ class Joiner {
     return may_be;
   }
 
-  /// The second touches nothing that held steps touch, and neither writes what the other reads.
+  /// Neither writes what the other reads.
   bool IsIndependent() const {
-    const ProgramStep &first = program_.steps[first_], &second = program_.steps[second_];
-    if (Meet(Written(first.beside->writes), second.beside->reads) ||
-        Meet(Written(second.beside->writes), first.beside->reads))
-      return false;
-    for (const size_t s : after_) {
-      if (Meet(Written(program_.steps[s].buffers), second.buffers)) return false;
-    }
-    return true;
+    const Accesses &first = *program_.steps[first_].beside,
+                   &second = *program_.steps[second_].beside;
+    return !Meet(Written(first.writes), second.reads) && !Meet(Written(second.writes), first.reads);
   }
 
   static ProgramStep Joined(ProgramStep& first, ProgramStep& second) {
@@ -158,22 +162,19 @@ class Joiner {
   const size_t first_;
   size_t second_ = 0;
   std::set<int> unwritten_;
-  std::set<int> held_;  ///< buffers of the first and of steps that must follow it
   std::vector<size_t> before_, after_;
 };
 
 }  // namespace
 
 bool RunsBesideAnotherLoop(const Graph& graph, int32_t id, int threads) {
-  const auto fits = [&](int32_t loop) {
-    return graph.node(loop).op->name == "Loop" && DependsOnInput(graph, loop) &&
-           (threads == 2 || StepFlops(graph, loop) < kLargeStepFlops);
-  };
-  if (threads < 2 || !fits(id)) return false;
-  const std::vector<bool> needs = NeedingNode(graph, id);
-  for (int32_t other = 0; other < static_cast<int32_t>(graph.nodes().size()); ++other) {
-    if (other == id || needs[static_cast<size_t>(other)] || !fits(other)) continue;
-    if (other > id || !NeedingNode(graph, other)[static_cast<size_t>(id)]) return true;
+  if (threads != 2) return false;
+  int32_t open = -1;  // the last loop without a partner
+  for (int32_t loop = 0; loop < static_cast<int32_t>(graph.nodes().size()); ++loop) {
+    if (graph.node(loop).op->name != "Loop" || !DependsOnInput(graph, loop)) continue;
+    const bool pair = open >= 0 && AreAlike(graph, open, loop) && !Needs(graph, loop, open);
+    if (pair && (id == open || id == loop)) return true;
+    open = pair ? -1 : loop;
   }
   return false;
 }
@@ -182,7 +183,7 @@ void JoinSideBySide(Program& program) {
   for (size_t s = 0; s < program.steps.size(); ++s) {
     if (!program.steps[s].beside.has_value()) continue;
     Joiner joiner(program, s);
-    if (joiner.Find()) joiner.Join();
+    if (joiner.Find()) joiner.Join();  // the joined step stands no earlier than `s`
   }
 }
 

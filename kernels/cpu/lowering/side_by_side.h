@@ -1,5 +1,5 @@
-// Recurrences side by side: a step of a small cell is too little work for a team of threads, but
-// both directions of a layer, or two streams, are independent. Each runs in one thread of the team.
+// Recurrences side by side. A step of a small cell is too little work for a team of threads, but
+// both directions of a layer are independent. Each runs in one thread of a team of two.
 #ifndef MENDEL_KERNELS_CPU_LOWERING_SIDE_BY_SIDE_H_
 #define MENDEL_KERNELS_CPU_LOWERING_SIDE_BY_SIDE_H_
 
@@ -10,8 +10,9 @@
 
 namespace mendel::cpu {
 
-/// True when loop `id` is compiled for one thread, because another loop of the graph neither needs
-/// it nor is needed by it, and a step of each is small.
+/// True when loop `id` is compiled for one thread. It and the next loop, or the one before, then
+/// run at once: neither needs the other, and they are about equal work. Teams of other sizes divide
+/// the steps of each loop instead; no machine with more than two cores was measured.
 bool RunsBesideAnotherLoop(const Graph& graph, int32_t id, int threads);
 
 /// Joins pairs of independent steps that may run beside each other (ProgramStep::beside). Steps

@@ -38,7 +38,7 @@ inline constexpr double kLaunchSeconds = 3e-6;
 
 /// Operations in f32 without tensor cores: what a program may use under every class of numerics.
 inline DeviceRates RatesOf(const GpuModel& gpu) {
-  return {gpu.flops, gpu.bandwidth, kLaunchSeconds};
+  return {gpu.flops, gpu.bandwidth, kLaunchSeconds, .9};
 }
 
 /// Seconds: the larger of the arithmetic, spread over the multiprocessors that the launch's blocks

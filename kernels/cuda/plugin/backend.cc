@@ -67,8 +67,14 @@ class CudaBackend final : public Backend {
 
   DeviceRates Rates() const override {
     const auto gpu = FindGpu();
-    const GpuModel* known = gpu.ok() ? GpuOf(gpu->target.architecture) : nullptr;
-    return RatesOf(known != nullptr ? *known : AllGpus().back());
+    const GpuModel* nearest = nullptr;  // of those that are no newer
+    for (const GpuModel& model : AllGpus()) {
+      const int capability = model.compute_capability;
+      if (gpu.ok() && capability <= gpu->target.architecture &&
+          (nearest == nullptr || capability > nearest->compute_capability))
+        nearest = &model;
+    }
+    return RatesOf(nearest != nullptr ? *nearest : AllGpus().front());
   }
 
   std::string Identity() const override {
