@@ -68,9 +68,8 @@ TEST(CpuLoop, RunsItsBody) {
 
 /// Two recurrences h' = tanh(x W + h R) over the same steps, one in reverse; `chained`: the second
 /// reads the first one's states.
-Graph TwoRecurrences(int64_t steps, bool chained) {
-  constexpr int64_t kHidden = 20;
-  const TensorType state{DType::kF32, {2, kHidden}}, square{DType::kF32, {kHidden, kHidden}};
+Graph TwoRecurrences(int64_t steps, int64_t hidden, bool chained) {
+  const TensorType state{DType::kF32, {2, hidden}}, square{DType::kF32, {hidden, hidden}};
   GraphBuilder body;
   const ValueId h = body.Input("x0", state), step = body.Input("x1", state);
   const ValueId product = body.Add("MatMul", {h, body.Input("x2", square)}).value();
@@ -81,10 +80,10 @@ Graph TwoRecurrences(int64_t steps, bool chained) {
   Rng rng(5);
   GraphBuilder net;
   const ValueId first = net.Input("h", state);
-  ValueId x = net.Input("x", {DType::kF32, {steps, 2, kHidden}});
+  ValueId x = net.Input("x", {DType::kF32, {steps, 2, hidden}});
   const auto weights = [&](const char* name) {
-    std::vector<double> values(kHidden * kHidden);
-    for (double& value : values) value = rng.Uniform(-0.2, 0.2);
+    std::vector<double> values(hidden * hidden);
+    for (double& value : values) value = rng.Uniform(-0.1, 0.1);
     return net.Constant(Tensor::FromDoubles(square, values), name);
   };
   std::vector<ValueId> last;
@@ -108,11 +107,12 @@ Graph TwoRecurrences(int64_t steps, bool chained) {
 
 TEST(CpuLoop, IndependentLoopsRunSideBySide) {
   uint64_t seed = 1;
-  for (const int64_t steps : {1, 2, 9, 300}) {
+  for (const auto& [steps, hidden] : {std::pair(1, 20), {2, 20}, {300, 20}, {5, 320}}) {
     for (const bool chained : {false, true}) {
       for (const int threads : {1, 2, 3}) {
-        SCOPED_TRACE(Cat(steps, " steps, chained ", chained, ", threads ", threads));
-        const Graph graph = TwoRecurrences(steps, chained);
+        SCOPED_TRACE(
+            Cat(steps, " steps, ", hidden, " units, chained ", chained, ", threads ", threads));
+        const Graph graph = TwoRecurrences(steps, hidden, chained);
         CompileOptions options;
         options.threads = threads;
         Rng rng(seed++);
