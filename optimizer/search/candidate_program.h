@@ -25,7 +25,8 @@ absl::StatusOr<bool> ApplyCandidate(SearchSession& session, const AcceptedCandid
                                     bool replaying, CandidateProgram& program);
 
 /// Makes `program` the baseline with the candidate, then with those of `in_best` as far as their
-/// places are still there. False where the candidate gains no more than what has to give way to it.
+/// places are still there. False where the candidate gains no more than what has to give way to it;
+/// another choice of its own rule at its place does not count.
 absl::StatusOr<bool> ApplyCandidateFirst(SearchSession& session, const AcceptedCandidate& entry,
                                          const std::vector<AcceptedCandidate>& in_best,
                                          bool replaying, CandidateProgram& program);
