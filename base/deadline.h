@@ -27,6 +27,12 @@ class Deadline {
     deadline.stop_ = stop;
     return deadline;
   }
+  /// After `share` of the time left, with the same token.
+  Deadline Share(double share) const { return After(share * SecondsLeft()).StoppedBy(stop_); }
+  /// After at most `seconds` of the time left, with the same token.
+  Deadline Within(double seconds) const {
+    return After(std::min(seconds, SecondsLeft())).StoppedBy(stop_);
+  }
   bool Stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
   bool Passed() const { return Stopped() || std::chrono::steady_clock::now() >= when_; }
   /// Seconds left, not positive when passed, infinity for Never().

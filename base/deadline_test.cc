@@ -16,6 +16,18 @@ TEST(Deadline, AStopTokenMakesItPass) {
   EXPECT_FALSE(Deadline::Never().Passed());
 }
 
+TEST(Deadline, PartsKeepTheTokenAndEndNoLater) {
+  std::atomic<bool> stop = false;
+  const Deadline whole = Deadline::After(100).StoppedBy(&stop);
+  const Deadline quarter = whole.Share(0.25), soon = whole.Within(10), late = whole.Within(1000);
+  EXPECT_NEAR(quarter.SecondsLeft(), 25, 5);
+  EXPECT_NEAR(soon.SecondsLeft(), 10, 5);
+  EXPECT_LE(late.SecondsLeft(), 100);
+  EXPECT_FALSE(Deadline::Never().Share(0.5).Passed());
+  stop = true;
+  for (const Deadline& part : {quarter, soon, late}) EXPECT_TRUE(part.Passed());
+}
+
 TEST(Deadline, APassedOneStaysNegative) {
   std::atomic<bool> stop = true;
   EXPECT_LT(Deadline::After(-1).StoppedBy(&stop).SecondsLeft(), 0);

@@ -106,7 +106,7 @@ absl::StatusOr<bool> DifferAtOnce(const Pair& pair, bool folded, WeightMode weig
   if (folded && !look.far_apart) return false;
   WitnessOptions options;
   options.seed = seed;
-  options.deadline = Deadline::After(std::min(kSeconds, deadline.SecondsLeft() / 2));
+  options.deadline = deadline.Share(0.5).Within(kSeconds);
   MENDEL_ASSIGN_OR_RETURN(const std::optional<Witness> witness,
                           WitnessOfLook(pair.a, b, look, options));
   return witness.has_value();

@@ -146,7 +146,7 @@ absl::Status CompareSymbolic(const PairOptions& options, const Deadline& deadlin
     return result;
   };
   // Most of the time is for the comparisons.
-  const auto search = [&] { return Deadline::After(0.25 * deadline.SecondsLeft()); };
+  const auto search = [&] { return deadline.Share(0.25); };
   const SizedComparison by = {[&](const Sizes& sizes) { return LoadPair(sized(sizes), context); },
                               [&](const Sizes& sizes, const Pair& loaded) {
                                 return Compared(sized(sizes), loaded, deadline);

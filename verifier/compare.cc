@@ -46,10 +46,6 @@ constexpr double kMostUlpsOfFolding = 1e4;
 constexpr size_t kMaxWitnessedBoxes = 64;
 constexpr std::string_view kOutOfTime = "out of time";
 
-Deadline Within(const Deadline& deadline, double seconds, double share) {
-  return Deadline::After(std::min(seconds, share * deadline.SecondsLeft()));
-}
-
 /// Claims nothing about parts of the output.
 void ForgetRegions(ComparedOutput& output, const std::string& reason = "") {
   output.regions_known = false;
@@ -201,8 +197,9 @@ class Comparison {
     WitnessOptions witness = options_.witness;
     witness.seed = options_.verifier.seed;
     witness.deadline =
-        look_.far_apart ? Within(options_.verifier.deadline, kWitnessSecondsFar, kOnlyWitnessShare)
-                        : Within(options_.verifier.deadline, kWitnessSeconds, kFirstWitnessShare);
+        look_.far_apart
+            ? options_.verifier.deadline.Share(kOnlyWitnessShare).Within(kWitnessSecondsFar)
+            : options_.verifier.deadline.Share(kFirstWitnessShare).Within(kWitnessSeconds);
     MENDEL_ASSIGN_OR_RETURN(first_witness_, WitnessOfLook(a_, b, look_, witness));
     return absl::OkStatus();
   }
@@ -309,7 +306,7 @@ class Comparison {
     const auto known = [](const ComparedOutput& output) { return output.regions_known; };
     if (std::all_of(report_.outputs.begin(), report_.outputs.end(), known)) return absl::OkStatus();
     VerifierOptions verifier = options_.verifier;
-    verifier.deadline = Within(verifier.deadline, kRegionSeconds, kRegionShare);
+    verifier.deadline = verifier.deadline.Share(kRegionShare).Within(kRegionSeconds);
     if (verifier.weights == WeightMode::kSymbolic)
       return TakeRegions(formal_a_, formal_b_, verifier, false);
     // Elements that are wrong for these weights are wrong with the equal ones as symbols. Where
@@ -372,7 +369,7 @@ class Comparison {
     MENDEL_ASSIGN_OR_RETURN(const Graph b, WithWitnessedWeights());
     WitnessOptions witness = options_.witness;
     witness.seed = options_.verifier.seed;
-    witness.deadline = Within(options_.verifier.deadline, kWitnessSeconds, 1);
+    witness.deadline = options_.verifier.deadline.Within(kWitnessSeconds);
     auto answers = FindWitnesses(a_, b, queries, witness);
     if (absl::IsUnimplemented(answers.status()) || absl::IsDeadlineExceeded(answers.status())) {
       for (ComparedBox* box : boxes) box->reason = std::string(answers.status().message());
