@@ -14,7 +14,6 @@
 #include "graph/rewrite.h"
 #include "kernels/cpu/lowering/lower.h"
 #include "kernels/cpu/lowering/lower_direct.h"
-#include "kernels/cpu/lowering/side_by_side.h"
 #include "kernels/cpu/threads.h"
 
 namespace mendel::cpu {
@@ -233,7 +232,7 @@ absl::StatusOr<bool> LowerLoop(Lowering& lowering, int32_t id) {
                           BodyWithWeights(node, *body, arity, unwritten, weight_of));
   CompileOptions options = lowering.options();
   options.cpus.clear();  // the loop runs where its caller does
-  const bool beside = RunsBesideAnotherLoop(lowering.graph(), id, options.threads);
+  const bool beside = lowering.RunsBesideAnother(id);
   if (beside) options.threads = 1;
   const ThreadScope threads(options.threads);  // primitives divide their work when they are made
   options.algorithms.clear();

@@ -6,12 +6,14 @@
 #include "base/status.h"
 #include "kernels/cpu/kernels/copy.h"
 #include "kernels/cpu/lowering/node_name.h"
+#include "kernels/cpu/lowering/side_by_side.h"
 
 namespace mendel::cpu {
 
 Lowering::Lowering(const Graph& graph, const CompileOptions& options)
     : graph_(graph),
       options_(options),
+      beside_(LoopsSideBySide(graph, options.threads)),
       folded_(graph),
       output_taken_(graph.outputs().size(), false) {
   program_.threads = options.threads;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -117,7 +118,9 @@ class Lowering {
             std::unique_ptr<Kernel> kernel, const std::vector<Place>& places, int64_t scratch = 0,
             std::optional<std::pair<Place, Place>> in_place = {});
 
-  /// The last step may run in one thread beside another (side_by_side.h).
+  /// True for a loop that is compiled for one thread (side_by_side.h).
+  bool RunsBesideAnother(int32_t id) const { return beside_.count(id) > 0; }
+  /// The last step may run in one thread beside another.
   void MayRunBesideAnother(const std::vector<Place>& reads, const std::vector<Place>& writes);
 
   /// Completes the program. Appends copies to graph outputs that were not computed in place,
@@ -148,6 +151,7 @@ class Lowering {
 
   const Graph& graph_;
   const CompileOptions& options_;
+  const std::set<int32_t> beside_;
   Folded folded_;
   Program program_;
   std::map<ValueId, std::vector<Place>> places_;

@@ -1,7 +1,7 @@
 #include "kernels/cpu/lowering/side_by_side.h"
 
 #include <algorithm>
-#include <iterator>
+#include <cstddef>
 #include <memory>
 #include <set>
 #include <string>
@@ -23,14 +23,14 @@ double FlopsOf(const Graph& graph, int32_t id) {
                   [&](const NodeView& view) { return CostOf(*graph.node(id).op, view).flops; });
 }
 
-/// True where `later` needs `id`, through any nodes.
+/// True where `later` needs `id`, through any nodes between them.
 bool Needs(const Graph& graph, int32_t later, int32_t id) {
-  std::vector<bool> needs(static_cast<size_t>(later) + 1, false);
-  needs[static_cast<size_t>(id)] = true;
-  for (size_t k = static_cast<size_t>(id) + 1; k < needs.size(); ++k) {
-    const std::vector<ValueId>& inputs = graph.nodes()[k].inputs;
-    needs[k] = std::any_of(inputs.begin(), inputs.end(),
-                           [&](ValueId value) { return needs[static_cast<size_t>(value.node)]; });
+  std::vector<bool> needs = {true};  // from `id` on
+  for (int32_t k = id + 1; k <= later; ++k) {
+    const std::vector<ValueId>& inputs = graph.node(k).inputs;
+    needs.push_back(std::any_of(inputs.begin(), inputs.end(), [&](ValueId value) {
+      return value.node >= id && needs[static_cast<size_t>(value.node - id)];
+    }));
   }
   return needs.back();
 }
@@ -77,64 +77,55 @@ bool Meet(const std::set<int>& a, const std::vector<int>& b) {
   return std::any_of(b.begin(), b.end(), [&](int buffer) { return a.count(buffer) > 0; });
 }
 
-/// Joins step `i` and the next one that may run beside another. Steps between them that the second
-/// needs move before both.
 class Joiner {
  public:
-  Joiner(Program& program, size_t i) : program_(program), first_(i) {
-    for (size_t b = 0; b < program.buffers.size(); ++b) {
-      const BufferKind kind = program.buffers[b].kind;
-      if (kind == BufferKind::kConstant || kind == BufferKind::kInput)
-        unwritten_.insert(static_cast<int>(b));
-    }
-  }
+  explicit Joiner(Program& program) : program_(program), steps_(program.steps) {}
 
-  /// False where there is none, or it needs the first or a step that does.
-  bool Find() {
-    for (second_ = first_ + 1; second_ < program_.steps.size(); ++second_) {
-      if (program_.steps[second_].beside.has_value()) break;
+  void JoinAll() {
+    for (size_t first = 0; first < steps_.size(); ++first) {
+      if (!steps_[first].beside.has_value()) continue;
+      size_t second = first + 1;
+      while (second < steps_.size() && !steps_[second].beside.has_value()) ++second;
+      if (second < steps_.size()) Join(first, second);
     }
-    if (second_ == program_.steps.size() || !IsIndependent()) return false;
-    const ProgramStep &first = program_.steps[first_], &second = program_.steps[second_];
-    std::set<int> needed = Written(second.beside->reads);
-    const std::set<int> held = Written(first.buffers);
-    for (size_t s = second_ - 1; s > first_; --s) {
-      const std::vector<int>& buffers = program_.steps[s].buffers;
-      const bool moves = Meet(needed, buffers);
-      if (moves && Meet(held, buffers)) return false;
-      (moves ? before_ : after_).push_back(s);
-      if (moves) needed.merge(Written(buffers));
-    }
-    std::reverse(before_.begin(), before_.end());
-    std::reverse(after_.begin(), after_.end());
-    return true;
-  }
-
-  void Join() {
-    std::vector<ProgramStep> steps;
-    const auto take = [&](size_t s) { steps.push_back(std::move(program_.steps[s])); };
-    for (size_t s = 0; s < first_; ++s) take(s);
-    for (const size_t s : before_) take(s);
-    steps.push_back(Joined(program_.steps[first_], program_.steps[second_]));
-    for (const size_t s : after_) take(s);
-    for (size_t s = second_ + 1; s < program_.steps.size(); ++s) take(s);
-    program_.steps = std::move(steps);
+    std::erase_if(steps_, [](const ProgramStep& step) { return step.kernel == nullptr; });
   }
 
  private:
-  std::set<int> Written(const std::vector<int>& buffers) const {
-    std::set<int> may_be;
-    for (const int buffer : buffers) {
-      if (unwritten_.count(buffer) == 0) may_be.insert(buffer);
+  /// Joins two steps. Those between them that the second needs move before both; where one of them
+  /// also meets the first, nothing is joined. A step without a kernel is left.
+  void Join(size_t first, size_t second) {
+    const Accesses &one = *steps_[first].beside, &other = *steps_[second].beside;
+    if (Meet(Written(one.writes), other.reads) || Meet(Written(other.writes), one.reads)) return;
+    std::set<int> needed = Written(other.reads);
+    const std::set<int> held = Written(steps_[first].buffers);
+    std::vector<bool> moves(second - first, false);
+    for (size_t s = second - 1; s > first; --s) {
+      const std::vector<int>& buffers = steps_[s].buffers;
+      if (!Meet(needed, buffers)) continue;
+      if (Meet(held, buffers)) return;
+      moves[s - first] = true;
+      needed.merge(Written(buffers));
     }
-    return may_be;
+    steps_[first] = Joined(steps_[first], steps_[second]);
+    steps_[second] = {};
+    size_t next = first;  // where the next step that moves goes
+    for (size_t s = first + 1; s < second; ++s) {
+      if (!moves[s - first]) continue;
+      const auto begin = steps_.begin() + static_cast<std::ptrdiff_t>(next++);
+      const auto moved = steps_.begin() + static_cast<std::ptrdiff_t>(s);
+      std::rotate(begin, moved, moved + 1);
+    }
   }
 
-  /// Neither writes what the other reads.
-  bool IsIndependent() const {
-    const Accesses &first = *program_.steps[first_].beside,
-                   &second = *program_.steps[second_].beside;
-    return !Meet(Written(first.writes), second.reads) && !Meet(Written(second.writes), first.reads);
+  /// Those of `buffers` that a step writes.
+  std::set<int> Written(const std::vector<int>& buffers) const {
+    std::set<int> written;
+    for (const int buffer : buffers) {
+      const BufferKind kind = program_.buffers[static_cast<size_t>(buffer)].kind;
+      if (kind != BufferKind::kConstant && kind != BufferKind::kInput) written.insert(buffer);
+    }
+    return written;
   }
 
   static ProgramStep Joined(ProgramStep& first, ProgramStep& second) {
@@ -159,32 +150,25 @@ class Joiner {
   }
 
   Program& program_;
-  const size_t first_;
-  size_t second_ = 0;
-  std::set<int> unwritten_;
-  std::vector<size_t> before_, after_;
+  std::vector<ProgramStep>& steps_;
 };
 
 }  // namespace
 
-bool RunsBesideAnotherLoop(const Graph& graph, int32_t id, int threads) {
-  if (threads != 2) return false;
+std::set<int32_t> LoopsSideBySide(const Graph& graph, int threads) {
+  std::set<int32_t> loops;
+  if (threads != 2) return loops;
   int32_t open = -1;  // the last loop without a partner
   for (int32_t loop = 0; loop < static_cast<int32_t>(graph.nodes().size()); ++loop) {
-    if (graph.node(loop).op->name != "Loop" || !DependsOnInput(graph, loop)) continue;
+    if (graph.node(loop).op->name != "Loop" || graph.constant()[static_cast<size_t>(loop)])
+      continue;
     const bool pair = open >= 0 && AreAlike(graph, open, loop) && !Needs(graph, loop, open);
-    if (pair && (id == open || id == loop)) return true;
+    if (pair) loops.insert({open, loop});
     open = pair ? -1 : loop;
   }
-  return false;
+  return loops;
 }
 
-void JoinSideBySide(Program& program) {
-  for (size_t s = 0; s < program.steps.size(); ++s) {
-    if (!program.steps[s].beside.has_value()) continue;
-    Joiner joiner(program, s);
-    if (joiner.Find()) joiner.Join();  // the joined step stands no earlier than `s`
-  }
-}
+void JoinSideBySide(Program& program) { Joiner(program).JoinAll(); }
 
 }  // namespace mendel::cpu

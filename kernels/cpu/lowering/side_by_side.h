@@ -4,16 +4,17 @@
 #define MENDEL_KERNELS_CPU_LOWERING_SIDE_BY_SIDE_H_
 
 #include <cstdint>
+#include <set>
 
 #include "graph/graph.h"
 #include "kernels/cpu/program.h"
 
 namespace mendel::cpu {
 
-/// True when loop `id` is compiled for one thread. It and the next loop, or the one before, then
-/// run at once: neither needs the other, and they are about equal work. Teams of other sizes divide
-/// the steps of each loop instead; no machine with more than two cores was measured.
-bool RunsBesideAnotherLoop(const Graph& graph, int32_t id, int threads);
+/// Pairs of loops that are compiled for one thread each and run at once. The two follow each other
+/// among the loops, neither needs the other, and they are about equal work. Teams of other sizes
+/// divide the steps of each loop instead; no machine with more than two cores was measured.
+std::set<int32_t> LoopsSideBySide(const Graph& graph, int threads);
 
 /// Joins pairs of independent steps that may run beside each other (ProgramStep::beside). Steps
 /// between them that the second one needs move before both.
