@@ -22,6 +22,7 @@
 #include "mutator/rule.h"
 #include "optimizer/search/candidate_log.h"
 #include "optimizer/search/candidates.h"
+#include "optimizer/search/matches.h"
 #include "optimizer/search/search.h"
 #include "optimizer/search/search_record.h"
 #include "optimizer/search/search_session.h"
@@ -146,22 +147,17 @@ class BeamSearcher {
   absl::StatusOr<bool> TryLarge(std::vector<CandidateClass> large, const Deadline& deadline) {
     std::stable_sort(large.begin(), large.end(),
                      [](const auto& a, const auto& b) { return a.Gain() > b.Gain(); });
-    const Rule* rule = nullptr;  // of the mutant that is kept
-    std::vector<int32_t> nodes;
+    std::string kept;  // the key of the mutant that is kept
     for (size_t k = 0; k < large.size(); ++k) {
       const double whole = session_.whole_seconds();
       if (k > 0 && (deadline.SecondsLeft() < whole || !session_.Affords(kKeptBehindLarge * whole)))
         break;
-      const std::vector<int32_t> place = large[k].first->place.nodes;
-      const Rule* const own = large[k].rule;
-      if (rule != nullptr && (own != rule || place != nodes)) continue;
-      MENDEL_ASSIGN_OR_RETURN(const bool kept, trials_.TryEverywhere(large[k]));
-      if (kept) {
-        rule = own;
-        nodes = place;
-      }
+      const std::string key = large[k].key;
+      if (!kept.empty() && !AreChoicesOfOne(key, kept)) continue;
+      MENDEL_ASSIGN_OR_RETURN(const bool faster, trials_.TryEverywhere(large[k]));
+      if (faster) kept = key;
     }
-    return rule != nullptr;
+    return !kept.empty();
   }
 
   /// Half of the candidates that `options_` allows are left for the search's rounds.

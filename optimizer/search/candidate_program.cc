@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "base/status.h"
@@ -58,11 +57,6 @@ double GainOf(const AcceptedCandidate& entry) {
   return static_cast<double>(entry.occurrences) * (entry.original_ns - entry.mutant_ns);
 }
 
-/// The subprogram that the entry replaces: the last part of its key (MatchKey).
-std::string_view SiteOf(const AcceptedCandidate& entry) {
-  return std::string_view(entry.key).substr(entry.key.rfind(' ') + 1);
-}
-
 }  // namespace
 
 absl::StatusOr<bool> ApplyCandidate(SearchSession& session, const AcceptedCandidate& entry,
@@ -96,8 +90,7 @@ absl::StatusOr<bool> ApplyCandidateFirst(SearchSession& session, const AcceptedC
   for (const AcceptedCandidate& other : in_best) {
     MENDEL_ASSIGN_OR_RETURN(const bool kept, ApplyCandidate(session, other, replaying, program));
     // Times alone do not say which choice of one rule is the fastest here.
-    const bool another_choice = other.rule == entry.rule && SiteOf(other) == SiteOf(entry);
-    lost += kept || another_choice ? 0 : GainOf(other);
+    lost += kept || AreChoicesOfOne(entry.key, other.key) ? 0 : GainOf(other);
   }
   return GainOf(entry) > lost;
 }

@@ -26,6 +26,12 @@ absl::StatusOr<std::string> MatchKey(const Graph& graph, const Rule& rule, const
   return Cat(key, " ", SubprogramKey(original));
 }
 
+bool AreChoicesOfOne(std::string_view key, std::string_view other) {
+  const auto rule = [](std::string_view text) { return text.substr(0, text.find(' ')); };
+  const auto subprogram = [](std::string_view text) { return text.substr(text.rfind(' ') + 1); };
+  return rule(key) == rule(other) && subprogram(key) == subprogram(other);
+}
+
 std::string MatchName(std::string_view rule, const std::vector<std::string>& nodes) {
   std::string text(rule);
   for (const std::string& node : nodes) text += "\n" + node;

@@ -21,6 +21,9 @@ std::vector<const Rule*> RulesOfSearch(const SearchOptions& options, bool all);
 /// "rule choice=1 .. hash": equal keys are equal subprograms under one rule and choice.
 absl::StatusOr<std::string> MatchKey(const Graph& graph, const Rule& rule, const Match& match);
 
+/// True where two keys (MatchKey) are choices of one rule at equal subprograms.
+bool AreChoicesOfOne(std::string_view key, std::string_view other);
+
 /// Rule and names of the nodes that it replaces: the same for a model with inputs of other shapes.
 std::string MatchName(std::string_view rule, const std::vector<std::string>& nodes);
 /// Names of the nodes of a match.
