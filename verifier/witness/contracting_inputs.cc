@@ -18,6 +18,12 @@ namespace {
 constexpr std::array<double, 4> kScales = {30, 10, 100, 3};
 constexpr std::array<int, 3> kFewBits = {64, 128, 256};
 
+/// More bits or other inputs may decide, or there is no time or meaning in balls.
+bool IsOpen(const absl::Status& status) {
+  return absl::IsAborted(status) || absl::IsUnimplemented(status) ||
+         absl::IsDeadlineExceeded(status);
+}
+
 struct Candidate {
   std::vector<HostValue> inputs;
   Gap gap;
@@ -54,6 +60,8 @@ class Contraction {
     return std::nullopt;
   }
 
+  int evaluations() const { return evaluations_; }
+
  private:
   absl::StatusOr<std::optional<Candidate>> WithVisibleGap(double scale) {
     Candidate candidate{draws_.LargeBetweenEnds(scale), {}};
@@ -72,8 +80,10 @@ class Contraction {
     const Box element = ElementBox(IndexAt(query_.box, candidate.gap.element));
     MENDEL_ASSIGN_OR_RETURN(const Graph one, RestrictPair(joint_, {{query_.output, element}}));
     bits = std::min(bits, options_.max_precision_bits);
+    ++evaluations_;
     const auto enclosures = EnclosePairs(one, candidate.inputs, bits, options_.deadline);
-    if (!enclosures.ok()) return std::nullopt;  // undecided; the usual search names obstacles
+    if (IsOpen(enclosures.status())) return std::nullopt;  // the usual search names obstacles
+    MENDEL_RETURN_IF_ERROR(enclosures.status());
     const auto& [flat, enclosure] = (*enclosures)[0];
     if (!enclosure.parted) return std::nullopt;
     return WitnessOf(candidate.inputs, IndexAt(element, flat), enclosure);
@@ -85,17 +95,20 @@ class Contraction {
   const WitnessOptions& options_;
   WitnessInputs draws_;
   GapNoise noise_;
+  int evaluations_ = 0;  ///< in balls
 };
 
 }  // namespace
 
-absl::StatusOr<std::optional<Witness>> WitnessAtContractingInputs(const Graph& joint,
-                                                                  const WitnessQuery& query,
-                                                                  const WitnessOptions& options) {
+absl::StatusOr<std::optional<WitnessAnswer>> WitnessAtContractingInputs(
+    const Graph& joint, const WitnessQuery& query, const WitnessOptions& options) {
   if (!HasLoop(joint)) return std::nullopt;
   MENDEL_ASSIGN_OR_RETURN(const Graph pair, RestrictPair(joint, {{query.output, query.box}}));
   if (!HasLoop(pair)) return std::nullopt;
-  return Contraction(joint, pair, query, options).Run();
+  Contraction search(joint, pair, query, options);
+  MENDEL_ASSIGN_OR_RETURN(std::optional<Witness> witness, search.Run());
+  if (!witness.has_value()) return std::nullopt;
+  return WitnessAnswer{std::move(witness), "", 0, search.evaluations()};
 }
 
 }  // namespace mendel

@@ -15,9 +15,8 @@ namespace mendel {
 /// Normal inputs of several magnitudes, enclosed with few bits. Nothing where `joint` (JoinByValue)
 /// has no loop within the query's box, or where none of them is a witness. Of `options`, the limit
 /// of candidates is that of the usual search.
-absl::StatusOr<std::optional<Witness>> WitnessAtContractingInputs(const Graph& joint,
-                                                                  const WitnessQuery& query,
-                                                                  const WitnessOptions& options);
+absl::StatusOr<std::optional<WitnessAnswer>> WitnessAtContractingInputs(
+    const Graph& joint, const WitnessQuery& query, const WitnessOptions& options);
 
 }  // namespace mendel
 

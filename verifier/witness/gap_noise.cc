@@ -41,16 +41,6 @@ bool GapsAreClear(const std::vector<HostValue>& values,
   return true;
 }
 
-/// The gap is far beyond the noise of every element. Few elements, or none with noise, say nothing:
-/// an integer that turns at a tie may do so in no run of few.
-bool IsClearOfAll(double gap, const std::vector<double>& noise_f,
-                  const std::vector<double>& noise_g) {
-  if (noise_f.size() < static_cast<size_t>(kLeastOfMedian)) return false;
-  const double most_f = *std::max_element(noise_f.begin(), noise_f.end());
-  const double most_g = *std::max_element(noise_g.begin(), noise_g.end());
-  return most_f > 0 && most_g > 0 && gap > kClearMargin * (most_f + most_g);
-}
-
 }  // namespace
 
 bool GapNoise::IsCostly(const Graph& pairs) {
@@ -93,9 +83,7 @@ absl::StatusOr<VisibleGap> GapNoise::Visible(const WitnessQuery& query,
                                              std::vector<double>& noise_g, bool costly) {
   for (int look = 0; look < kNoiseLooks; ++look) {
     const VisibleGap visible = LargestVisibleGap(f, g, noise_f, noise_g);
-    if (costly || visible.gap.score == 0 ||
-        IsClearOfAll(ElementDistance(f, g, visible.gap.element), noise_f, noise_g))
-      return visible;
+    if (costly || visible.gap.score == 0) return visible;
     MENDEL_ASSIGN_OR_RETURN(const auto closer, OfElement(query, inputs, visible.gap.element));
     double& of_f = noise_f[static_cast<size_t>(visible.gap.element)];
     double& of_g = noise_g[static_cast<size_t>(visible.gap.element)];

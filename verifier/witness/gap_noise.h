@@ -31,8 +31,7 @@ class GapNoise {
                                 const std::vector<HostValue>& values);
 
   /// The largest gap of a query beyond noise, which is raised to that of many runs element by
-  /// element until a gap stays visible. The noise at hand does where it is far below the gap
-  /// everywhere, or where pairs are `costly`.
+  /// element until a gap stays visible. `costly`: the noise at hand has to do.
   absl::StatusOr<VisibleGap> Visible(const WitnessQuery& query,
                                      const std::vector<HostValue>& inputs, const HostValue& f,
                                      const HostValue& g, std::vector<double>& noise_f,

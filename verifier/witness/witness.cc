@@ -379,7 +379,7 @@ absl::StatusOr<std::optional<WitnessAnswer>> LoopWitness(const Graph& joint,
   MENDEL_ASSIGN_OR_RETURN(const std::vector<EarlyQuery> parts, EarlyQueries(joint, query));
   for (const EarlyQuery& part : parts) {
     WitnessOptions limited = options;
-    limited.deadline = Deadline::After(kEarlyShare * options.deadline.SecondsLeft());
+    limited.deadline = options.deadline.Share(kEarlyShare);
     limited.max_candidates = std::min(options.max_candidates, kUsualCandidates);
     const WitnessQuery whole{0, Box::Whole(part.box.Extents())};
     Search search(part.joint, limited);
@@ -391,12 +391,8 @@ absl::StatusOr<std::optional<WitnessAnswer>> LoopWitness(const Graph& joint,
     return answer;
   }
   WitnessOptions limited = options;
-  limited.deadline = Deadline::After(kContractingShare / static_cast<double>(queries) *
-                                     options.deadline.SecondsLeft());
-  MENDEL_ASSIGN_OR_RETURN(std::optional<Witness> witness,
-                          WitnessAtContractingInputs(joint, query, limited));
-  if (!witness.has_value()) return std::nullopt;
-  return WitnessAnswer{std::move(witness), "", 0, 1};
+  limited.deadline = options.deadline.Share(kContractingShare / static_cast<double>(queries));
+  return WitnessAtContractingInputs(joint, query, limited);
 }
 
 }  // namespace
