@@ -1,11 +1,15 @@
-// For tests of what measures programs: a program whose runs take what its clock says.
+// For tests of what measures programs: a program whose runs take what its clock says, and a backend
+// of such programs.
 #ifndef MENDEL_OPTIMIZER_PROFILE_CLOCKED_EXECUTABLE_H_
 #define MENDEL_OPTIMIZER_PROFILE_CLOCKED_EXECUTABLE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,6 +51,29 @@ class ClockedExecutable final : public Executable {
   std::unique_ptr<Executable> program_;
   std::function<double()> clock_;
   std::vector<double> steps_;
+};
+
+/// "reference" whose programs run by a clock, without algorithms. Its identity is its name.
+class ClockedBackend : public Backend {
+ public:
+  explicit ClockedBackend(std::string name) : name_(std::move(name)) {}
+  std::string_view name() const override { return name_; }
+  absl::Status Probe() const override { return absl::OkStatus(); }
+  std::string Identity() const override { return name_; }
+  std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph,
+                                                      const CompileOptions&) const override {
+    MENDEL_ASSIGN_OR_RETURN(auto program, FindBackend("reference")->Compile(graph, {}));
+    return WithClock(graph, std::move(program));
+  }
+
+ protected:
+  /// The program of `graph`, by this backend's clock.
+  virtual std::unique_ptr<Executable> WithClock(const Graph& graph,
+                                                std::unique_ptr<Executable> program) const = 0;
+
+ private:
+  std::string name_;
 };
 
 }  // namespace mendel

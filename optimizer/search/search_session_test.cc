@@ -165,15 +165,11 @@ TEST_F(SearchSessionTest, APlanThatIsNotFasterIsTheBaseline) {
 }
 
 /// "reference", whose programs take as many seconds as they have nodes by their own clock.
-class WithItsOwnClock final : public Backend {
+class WithItsOwnClock final : public ClockedBackend {
  public:
-  std::string_view name() const override { return "with_its_own_clock"; }
-  absl::Status Probe() const override { return absl::OkStatus(); }
-  std::string Identity() const override { return "with its own clock"; }
-  std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
-  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph,
-                                                      const CompileOptions&) const override {
-    MENDEL_ASSIGN_OR_RETURN(auto program, FindBackend("reference")->Compile(graph, {}));
+  WithItsOwnClock() : ClockedBackend("with_its_own_clock") {}
+  std::unique_ptr<Executable> WithClock(const Graph& graph,
+                                        std::unique_ptr<Executable> program) const override {
     return std::make_unique<ClockedExecutable>(std::move(program),
                                                static_cast<double>(graph.nodes().size()));
   }
@@ -181,16 +177,11 @@ class WithItsOwnClock final : public Backend {
 
 /// "reference", whose programs of one operator take `seconds`, but 3 s in every second run from the
 /// third one on. Other programs take one second. Three rounds or more never decide.
-class OftenDisturbed final : public Backend {
+class OftenDisturbed final : public ClockedBackend {
  public:
-  explicit OftenDisturbed(double seconds) : seconds_(seconds) {}
-  std::string_view name() const override { return "often_disturbed"; }
-  absl::Status Probe() const override { return absl::OkStatus(); }
-  std::string Identity() const override { return "often disturbed"; }
-  std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
-  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph,
-                                                      const CompileOptions&) const override {
-    MENDEL_ASSIGN_OR_RETURN(auto program, FindBackend("reference")->Compile(graph, {}));
+  explicit OftenDisturbed(double seconds) : ClockedBackend("often_disturbed"), seconds_(seconds) {}
+  std::unique_ptr<Executable> WithClock(const Graph& graph,
+                                        std::unique_ptr<Executable> program) const override {
     if (graph.nodes().size() > 2) return std::make_unique<ClockedExecutable>(std::move(program), 1);
     const auto clock = [seconds = seconds_, runs = 0]() mutable {
       return ++runs > 2 && runs % 2 == 1 ? 3 : seconds;

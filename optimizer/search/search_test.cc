@@ -104,21 +104,17 @@ TEST(Search, ListsItsCandidates) {
 
 /// "reference" with a clock that disturbs a whole program (one with a Relu) when it is met first:
 /// what has one convolution less gains a fifth, but seems 1 % slower then.
-class Disturbed final : public Backend {
+class Disturbed final : public ClockedBackend {
  public:
-  std::string_view name() const override { return "disturbed"; }
-  absl::Status Probe() const override { return absl::OkStatus(); }
-  std::string Identity() const override { return "disturbed"; }
-  std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
-  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph,
-                                                      const CompileOptions&) const override {
+  Disturbed() : ClockedBackend("disturbed") {}
+  std::unique_ptr<Executable> WithClock(const Graph& graph,
+                                        std::unique_ptr<Executable> program) const override {
     const auto count = [&](std::string_view name) {
       return std::count_if(graph.nodes().begin(), graph.nodes().end(),
                            [&](const Node& node) { return node.op->name == name; });
     };
     double seconds = count("Conv") == 2 ? 1 : 0.8;
     if (seconds < 1 && count("Relu") > 0 && met_[PrintGraph(graph)]++ == 0) seconds = 1.01;
-    MENDEL_ASSIGN_OR_RETURN(auto program, FindBackend("reference")->Compile(graph, {}));
     return std::make_unique<ClockedExecutable>(std::move(program), seconds);
   }
 
@@ -143,14 +139,11 @@ TEST(Search, AGainThatNoiseHidIsFoundByAnotherMeasurement) {
 
 /// "reference", where one convolution whose result is split gains a fifth, and one alone a half,
 /// but seems 1 % slower when a whole program is met first.
-class Hiding final : public Backend {
+class Hiding final : public ClockedBackend {
  public:
-  std::string_view name() const override { return "hiding"; }
-  absl::Status Probe() const override { return absl::OkStatus(); }
-  std::string Identity() const override { return "hiding"; }
-  std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
-  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph,
-                                                      const CompileOptions&) const override {
+  Hiding() : ClockedBackend("hiding") {}
+  std::unique_ptr<Executable> WithClock(const Graph& graph,
+                                        std::unique_ptr<Executable> program) const override {
     const auto count = [&](std::string_view name) {
       return std::count_if(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
         return node.op->name == name && !IsWeight(graph, node.inputs[0]);
@@ -159,7 +152,6 @@ class Hiding final : public Backend {
     const bool one = count("Conv") == 1;
     double seconds = !one ? 1 : count("Split") > 0 ? 0.8 : 0.5;
     if (seconds == 0.5 && count("Relu") > 0 && met_[PrintGraph(graph)]++ == 0) seconds = 1.01;
-    MENDEL_ASSIGN_OR_RETURN(auto program, FindBackend("reference")->Compile(graph, {}));
     return std::make_unique<ClockedExecutable>(std::move(program), seconds);
   }
 
@@ -192,17 +184,12 @@ TEST(Search, AGreaterGainReplacesWhatTookItsPlace) {
 
 /// "reference", where a program takes 1 ms for each convolution and `softmax` seconds for a
 /// softmax. A program of three convolutions takes `penalty` seconds more.
-class MostlySoftmax final : public Backend {
+class MostlySoftmax final : public ClockedBackend {
  public:
   explicit MostlySoftmax(double softmax, double penalty = 0)
-      : softmax_(softmax), penalty_(penalty) {}
-  std::string_view name() const override { return "mostly softmax"; }
-  absl::Status Probe() const override { return absl::OkStatus(); }
-  std::string Identity() const override { return "mostly softmax"; }
-  std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
-  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph,
-                                                      const CompileOptions&) const override {
-    MENDEL_ASSIGN_OR_RETURN(auto program, FindBackend("reference")->Compile(graph, {}));
+      : ClockedBackend("mostly softmax"), softmax_(softmax), penalty_(penalty) {}
+  std::unique_ptr<Executable> WithClock(const Graph& graph,
+                                        std::unique_ptr<Executable> program) const override {
     std::vector<double> steps;
     double total = 0;
     int convolutions = 0;
@@ -283,15 +270,11 @@ TEST(Search, GainsThatFailTogetherAreTriedAlone) {
 /// "reference", where two convolutions take a second, one product of operator `best` 0.3, and one
 /// of another operator 0.6. A program without Relu is a part that is measured alone: there the
 /// other operator is the fast one.
-class Prefers final : public Backend {
+class Prefers final : public ClockedBackend {
  public:
-  explicit Prefers(std::string_view best) : best_(best) {}
-  std::string_view name() const override { return "prefers"; }
-  absl::Status Probe() const override { return absl::OkStatus(); }
-  std::string Identity() const override { return "prefers"; }
-  std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
-  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph,
-                                                      const CompileOptions&) const override {
+  explicit Prefers(std::string_view best) : ClockedBackend("prefers"), best_(best) {}
+  std::unique_ptr<Executable> WithClock(const Graph& graph,
+                                        std::unique_ptr<Executable> program) const override {
     int convolutions = 0, best = 0, whole = 0;
     for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
       const Node& node = graph.node(id);
@@ -301,7 +284,6 @@ class Prefers final : public Backend {
       whole += node.op->name == "Relu" ? 1 : 0;
     }
     const double seconds = convolutions == 2 ? 1 : (best > 0) == (whole > 0) ? 0.3 : 0.6;
-    MENDEL_ASSIGN_OR_RETURN(auto program, FindBackend("reference")->Compile(graph, {}));
     return std::make_unique<ClockedExecutable>(std::move(program), seconds);
   }
 
