@@ -13,7 +13,7 @@ namespace mendel::cpu {
 Lowering::Lowering(const Graph& graph, const CompileOptions& options)
     : graph_(graph),
       options_(options),
-      beside_(LoopsSideBySide(graph, options.threads)),
+      paired_loops_(LoopsSideBySide(graph, options.threads)),
       folded_(graph),
       output_taken_(graph.outputs().size(), false) {
   program_.threads = options.threads;

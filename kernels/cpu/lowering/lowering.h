@@ -119,7 +119,7 @@ class Lowering {
             std::optional<std::pair<Place, Place>> in_place = {});
 
   /// True for a loop that is compiled for one thread (side_by_side.h).
-  bool RunsBesideAnother(int32_t id) const { return beside_.count(id) > 0; }
+  bool RunsBesideAnother(int32_t id) const { return paired_loops_.count(id) > 0; }
   /// The last step may run in one thread beside another.
   void MayRunBesideAnother(const std::vector<Place>& reads, const std::vector<Place>& writes);
 
@@ -151,7 +151,7 @@ class Lowering {
 
   const Graph& graph_;
   const CompileOptions& options_;
-  const std::set<int32_t> beside_;
+  const std::set<int32_t> paired_loops_;
   Folded folded_;
   Program program_;
   std::map<ValueId, std::vector<Place>> places_;
