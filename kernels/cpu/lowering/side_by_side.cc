@@ -118,7 +118,7 @@ class Joiner {
     }
   }
 
-  /// Those of `buffers` that a step writes.
+  /// The ones among `buffers` that a step writes.
   std::set<int> Written(const std::vector<int>& buffers) const {
     std::set<int> written;
     for (const int buffer : buffers) {
