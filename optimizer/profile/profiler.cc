@@ -21,6 +21,10 @@ namespace mendel {
 namespace {
 
 constexpr std::string_view kDropped = "dropped ";
+// A compiled program serves the next measurement, too, if compiling it again takes this share of
+// the time left. Otherwise it is compiled anew: its place in memory differs then, and measurements
+// do not repeat the luck of one place.
+constexpr double kReuseShare = 0.1;
 constexpr int kMinRounds = 7;           // of a comparison
 constexpr size_t kFewStoredRounds = 5;  // fewer are kept for searches of the same budget only
 /// A comparison whose rounds disagree about a gain may take this many times as long.
@@ -147,8 +151,19 @@ CompileOptions Profiler::OptionsFor(const Algorithms& algorithms) const {
           .algorithms = algorithms};
 }
 
-absl::StatusOr<std::unique_ptr<Executable>> Profiler::Compile(const Variant& variant) const {
-  return backend_.Compile(variant.graph, OptionsFor(variant.algorithms));
+absl::StatusOr<std::shared_ptr<Executable>> Profiler::Compile(const Variant& variant) {
+  const std::string key = Key(variant);
+  const auto known = compiled_.find(key);
+  if (known != compiled_.end() &&
+      known->second.seconds > kReuseShare * std::max(0.0, deadline_.SecondsLeft()))
+    return known->second.executable;
+  std::erase_if(compiled_,
+                [](const auto& compiled) { return compiled.second.executable.use_count() == 1; });
+  const Stopwatch clock;
+  MENDEL_ASSIGN_OR_RETURN(std::shared_ptr<Executable> executable,
+                          backend_.Compile(variant.graph, OptionsFor(variant.algorithms)));
+  compiled_[key] = {executable, clock.Seconds()};
+  return executable;
 }
 
 std::string Profiler::Failed(const absl::Status& status) {
@@ -354,10 +369,12 @@ absl::StatusOr<std::vector<double>> Profiler::NodeSeconds(const Variant& variant
     MENDEL_RETURN_IF_ERROR(PutNodeSeconds(variant, key, seconds, steps));
     return seconds;
   }
+  const Stopwatch first;
   MENDEL_ASSIGN_OR_RETURN(const auto executable, Compile(variant));
   Trial trial(variant.graph);
   const Stopwatch clock;
   MENDEL_RETURN_IF_ERROR(trial.Run(*executable).status());
+  first_seconds_[key] = first.Seconds();
   const int runs = 3 * clock.Seconds() > max_seconds ? 1 : 3;
   Executable* const pointer = executable.get();
   MENDEL_ASSIGN_OR_RETURN(

@@ -92,7 +92,8 @@ class Profiler {
   /// whose median counts, so that luck does not. An algorithm that makes the graph's numbers
   /// wrong is dropped with a warning. Nodes whose default is best are absent. Nodes equal to
   /// those of an earlier call (operator, attributes, types) have the choice of that call,
-  /// whatever time is left.
+  /// whatever time is left. Where the time does not suffice for one program, and KeepAlgorithms was
+  /// not called, the choice is FirstRanked: the caller compares it with the default.
   absl::StatusOr<Algorithms> ChooseAlgorithms(const Graph& graph, double max_seconds);
   /// From now on ChooseAlgorithms tries only these names: those that won somewhere in the whole
   /// program.
@@ -119,6 +120,8 @@ class Profiler {
                                                    const std::string& occasion = "");
 
   static constexpr std::string_view kLastOccasion = "final";
+  /// Deletes the compiled programs that are kept for the next measurement.
+  void DropCompiled() { compiled_.clear(); }
   /// Seconds of the last comparison before its rounds were found to disagree; 0 when it was stored.
   double plain_seconds() const { return plain_seconds_; }
 
@@ -149,7 +152,10 @@ class Profiler {
   /// A sentence that begins with `when`; no lines within. Empty for the processor, and where
   /// nothing is measured.
   std::string ConditionsNow(const std::string& when) const;
-  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Variant& variant) const;
+  /// A new executable, or that of an equal variant where compiling takes a good part of the time
+  /// left. Programs that nobody uses any longer are deleted before another is compiled, because
+  /// packed weights are most of a search's memory.
+  absl::StatusOr<std::shared_ptr<Executable>> Compile(const Variant& variant);
   CompileOptions OptionsFor(const Algorithms& algorithms) const;
   /// Milliseconds by the cost function.
   absl::StatusOr<double> PretendedMilliseconds(const Variant& variant) const;
@@ -157,7 +163,7 @@ class Profiler {
                               const std::vector<double>& seconds, const std::vector<Step>& steps);
   /// The programs of one comparison.
   struct Compared {
-    std::vector<std::unique_ptr<Executable>> right;  ///< of the variants without a difference
+    std::vector<std::shared_ptr<Executable>> right;  ///< of the variants without a difference
     std::vector<std::string> differences;            ///< of each variant from the first one
   };
   struct Limits {
@@ -245,6 +251,12 @@ class Profiler {
   int64_t measured_ = 0;
   double plain_seconds_ = 0;
   std::optional<std::set<std::string>> kept_;
+  struct Compiled {
+    std::shared_ptr<Executable> executable;
+    double seconds = 0;  ///< of the compilation
+  };
+  std::map<std::string, Compiled> compiled_;     ///< by Key
+  std::map<std::string, double> first_seconds_;  ///< of a compilation and the first run, by Key
   std::map<std::string, std::string> by_signature_;
   std::vector<std::string> warnings_;
 };

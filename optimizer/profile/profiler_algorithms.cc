@@ -26,6 +26,11 @@ constexpr double kCombinations = 8;  // time is kept for as many measurements of
 constexpr double kShortest = 0.05;   // seconds
 // A program runs twice only if more runs than this fit into its share of the time.
 constexpr double kFewRuns = 4;
+// A place further down in the backend's ranking takes so much of an algorithm's expected gain.
+constexpr double kRankDoubt = 1.0 / 8;
+// Times are compared if so many first runs fit: the standard's, and a program's with the standard
+// beside it. Otherwise the backend's favorites are chosen unmeasured.
+constexpr double kFirstRuns = 3;
 
 /// The timed steps of a program by node, so that a node needs no look at all of them.
 class StepsByNode {
@@ -88,8 +93,9 @@ struct Together {
 
 /// The fewest programs that time every offer, the largest expected gain first. A program has
 /// algorithms of one kind, which suit their neighbors' layouts: the first of each node, the second
-/// of each, and so on. The first ones of all kinds come before the second of any: under a class of
-/// 16 bits the fast kind is one of many, and a short budget ends before all are timed.
+/// of each, and so on. The first ones of most kinds come before the second of any: under a class of
+/// 16 bits the fast kind is one of many, and a short budget ends before all are timed. For the same
+/// reason the backend's favorites come before others that more nodes have.
 std::vector<Together> Programs(const Graph& graph, const AlgorithmOffers& offers,
                                const Backend& backend) {
   std::map<std::string, std::vector<Together>, std::greater<>>
@@ -99,13 +105,14 @@ std::vector<Together> Programs(const Graph& graph, const AlgorithmOffers& offers
     const double flops =
         WithView(graph, node, [&](const NodeView& view) { return CostOf(op, view).flops; });
     std::map<std::string, size_t> count;
-    for (const std::string& name : names) {
-      const std::string kind = backend.AlgorithmKind(name);
+    for (size_t rank = 0; rank < names.size(); ++rank) {
+      const std::string kind = backend.AlgorithmKind(names[rank]);
       std::vector<Together>& like = programs[kind];
       const size_t at = count[kind]++;
       if (at == like.size()) like.emplace_back();
-      like[at].algorithms[node] = name;
-      like[at].expected_gain += flops / static_cast<double>(at + 1);
+      like[at].algorithms[node] = names[rank];
+      like[at].expected_gain +=
+          flops / static_cast<double>(at + 1) / (1 + kRankDoubt * static_cast<double>(rank));
     }
   }
   std::vector<Together> sorted;
@@ -141,8 +148,8 @@ absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double
   std::string names;
   for (const std::string& name : sorted) names += name + " ";
   const std::string key = Sha256Hex(Cat(names, Key({graph, {}})));
-  // "2": before, short budgets of long programs left no time for a single algorithm.
-  const std::string cut_key = Cat(key, " ", budget_, " 2");
+  // "3": before, short budgets of long programs left no time for a single algorithm.
+  const std::string cut_key = Cat(key, " ", budget_, " 3");
   for (const std::string& stored_key : {key, cut_key}) {
     const auto stored = cache_.Get("algorithms", stored_key);
     if (!stored.has_value()) continue;
@@ -177,6 +184,14 @@ absl::StatusOr<Algorithms> Profiler::MeasureAlgorithms(const Graph& graph, const
                                                        const std::string& key,
                                                        const std::string& cut_key,
                                                        double max_seconds, bool& cut) {
+  const auto first = first_seconds_.find(Key({graph, known}));
+  if (!kept_.has_value() && first != first_seconds_.end() &&
+      deadline_.SecondsLeft() < kFirstRuns * first->second) {
+    cut = true;
+    Algorithms favorites = FirstRanked(graph);
+    for (const auto& [node, name] : known) favorites[node] = name;
+    return favorites;
+  }
   AlgorithmTimes times{.trial = Trial(graph),
                        .standard = nullptr,
                        .want = {},

@@ -223,6 +223,41 @@ TEST(Profiler, WrongNumbersInAProgramOfSeveralAlgorithmsAreOneAlgorithmsOwn) {
   EXPECT_TRUE(tried_alone("wrong"));
 }
 
+TEST(Profiler, WithoutTimeForOneProgramTheFavoritesAreChosen) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  TwoChoicesBackend backend;
+  Profiler profiler(backend, *cache, {});
+  profiler.LimitTime(Deadline::After(0), "1 s");
+  ASSERT_TRUE(profiler.NodeSeconds({Scaled(2), {}, "it"}).ok());  // says what a run takes
+  EXPECT_EQ(*profiler.ChooseAlgorithms(Scaled(2), 0.01), (Algorithms{{1, "a"}, {3, "c"}}));
+  // Nothing is guessed once algorithms have won.
+  const auto other_cache = *ProfileCache::Open(":memory:");
+  Profiler chosen(backend, *other_cache, {});
+  chosen.KeepAlgorithms({"a", "c"});
+  chosen.LimitTime(Deadline::After(0), "1 s");
+  ASSERT_TRUE(chosen.NodeSeconds({Scaled(2), {}, "it"}).ok());
+  EXPECT_TRUE(chosen.ChooseAlgorithms(Scaled(2), 0.01)->empty());
+}
+
+TEST(Profiler, AProgramIsCompiledOnceWhereThereIsNoTimeToDoItAgain) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  TwoChoicesBackend backend;
+  Profiler profiler(backend, *cache, {});
+  const Variant it{Scaled(2), {}, "it"};
+  int occasion = 0;  // nothing is taken from the cache
+  const auto compilations = [&](Deadline deadline) {
+    profiler.LimitTime(deadline, "1 s");
+    const size_t before = backend.programs.size();
+    EXPECT_TRUE(profiler.Compare({it}, 0.01, 1, std::to_string(++occasion)).ok());
+    return backend.programs.size() - before;
+  };
+  EXPECT_EQ(compilations(Deadline::Never()), 1u);
+  EXPECT_EQ(compilations(Deadline::Never()), 1u);
+  EXPECT_EQ(compilations(Deadline::After(0)), 0u);
+  profiler.DropCompiled();
+  EXPECT_EQ(compilations(Deadline::After(0)), 1u);
+}
+
 /// Two algorithms for each of two operators, whose steps take what a test says, the more often they
 /// were compiled, the later in the list; the default takes 1.
 class ScriptedBackend final : public Backend {

@@ -17,7 +17,7 @@ namespace mendel {
 
 struct Profiler::AlgorithmTimes {
   Trial trial;
-  std::unique_ptr<Executable> standard;
+  std::shared_ptr<Executable> standard;
   OutputBytes want;
   Algorithms known;  ///< choices that are made already; the standard has them, and every program
                      ///< that is compared with it

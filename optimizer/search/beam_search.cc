@@ -60,7 +60,7 @@ class BeamSearcher {
         trials_(session, log_) {}
 
   absl::Status Run() {
-    const std::string key = session_.Key("search 12");
+    const std::string key = session_.Key("search 13");
     if (const auto stored = session_.cache().Get("search", key)) {
       MENDEL_ASSIGN_OR_RETURN(const bool replayed, Replay(*stored));
       if (replayed) {

@@ -33,6 +33,7 @@ absl::StatusOr<SearchResult> Search(const Graph& graph, Profiler& profiler, Prof
                                                                  : EGraphSearch(session));
   }
   session.ReportOutcome();
+  profiler.DropCompiled();
   return std::move(session.result());
 }
 

@@ -20,6 +20,8 @@ constexpr double kWholeWin = 0.99;  // a whole program must get this much faster
 constexpr double kFasterAgain = 0.97;
 // Seconds of the runs of two whole programs, and the share of a short budget.
 constexpr double kWholeSeconds = 1.5, kLeastWholeSeconds = 0.3, kWholeShare = 0.06;
+// Of the seconds of a comparison: what one takes where the baseline is compiled already.
+constexpr double kLastOfWhole = 0.8;
 constexpr double kInterruptedSeconds = 0.5;  // of the last comparison after an interrupt
 constexpr double kLastShare = 0.08;          // of the budget, for a last comparison past it
 constexpr double kPartShare = 0.03;          // of the budget, for each part of the gain
@@ -82,10 +84,15 @@ absl::Status SearchSession::Begin(double algorithm_share) {
   MENDEL_ASSIGN_OR_RETURN(const Algorithms algorithms,
                           profiler_.ChooseAlgorithms(graph, measure_seconds_));
   NoteAlgorithms(graph, algorithms);
-  if (!algorithms.empty()) {
+  const std::string name = "the program with the algorithms chosen";
+  const double after = deadline_.SecondsLeft();
+  if (!algorithms.empty() && BestIsBaseline() && after < 2 * whole_seconds_) {
+    // One comparison is left, which is the last one.
+    if (after >= kLastOfWhole * whole_seconds_)
+      expected_best_ = {{graph, algorithms, name}, {}, kWholeWin};
+  } else if (!algorithms.empty()) {
     const std::vector<plan::AppliedMutant> mutants = result_.mutants;
-    MENDEL_RETURN_IF_ERROR(
-        TryWhole(graph, "the program with the algorithms chosen", mutants).status());
+    MENDEL_RETURN_IF_ERROR(TryWhole(graph, name, mutants).status());
   }
   profiler_.LimitTime(deadline_, BudgetName(options_));
   return absl::OkStatus();
