@@ -5,9 +5,12 @@
 #include <sys/time.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -32,8 +35,21 @@ struct Options {
 
 std::atomic<bool> interrupted = false;
 
-/// The time that the rest of the work may take after the first signal: 1.8 s.
-constexpr itimerval kGrace{.it_interval = {}, .it_value = {.tv_sec = 1, .tv_usec = 800'000}};
+/// Seconds from the first signal to the exit; a part of them is for writing the plan.
+constexpr double kExitSeconds = 1.9, kLeastGrace = 0.5;
+constexpr double kWrittenPerSecond = 0.8e9;  // bytes, with their hashes
+/// The time that everything before the writing may take after the first signal.
+itimerval grace{};
+
+/// A plan has about as many bytes as its model.
+void SetGrace(const std::string& model) {
+  std::error_code missing;  // is reported by the import
+  const auto bytes = std::filesystem::file_size(model, missing);
+  const double writing = missing ? 0 : static_cast<double>(bytes) / kWrittenPerSecond;
+  const double seconds = std::max(kLeastGrace, kExitSeconds - writing);
+  grace.it_value.tv_sec = static_cast<time_t>(seconds);
+  grace.it_value.tv_usec = static_cast<suseconds_t>((seconds - std::floor(seconds)) * 1e6);
+}
 
 extern "C" void OnGraceOver(int) { std::_Exit(kExitInterrupted); }
 
@@ -41,10 +57,11 @@ extern "C" void OnGraceOver(int) { std::_Exit(kExitInterrupted); }
 /// grace suffices. Then, or at a second signal, the process ends with nothing written.
 extern "C" void OnStopSignal(int) {
   if (interrupted.exchange(true)) std::_Exit(kExitInterrupted);
-  setitimer(ITIMER_REAL, &kGrace, nullptr);
+  setitimer(ITIMER_REAL, &grace, nullptr);
 }
 
 absl::Status Run(const Options& options, Context& context) {
+  SetGrace(options.settings.model);
   std::signal(SIGALRM, &OnGraceOver);
   std::signal(SIGINT, &OnStopSignal);
   std::signal(SIGTERM, &OnStopSignal);
