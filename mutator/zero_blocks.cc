@@ -27,9 +27,16 @@ std::vector<ZeroBlock> ZeroBlocksOf(int64_t rows, int64_t columns,
     }
     return at;
   };
+  int64_t parts = rows + columns;
   for (int64_t i = 0; i < rows; ++i) {
+    // One number that is not zero joins a row to what came before, if that is one part.
+    const bool is_one = parts == 1 + rows - i;
     for (int64_t j = 0; j < columns; ++j) {
-      if (!is_zero(i, j)) parent[static_cast<size_t>(root(i))] = root(rows + j);
+      if (is_zero(i, j)) continue;
+      const int64_t row = root(i), column = root(rows + j);
+      if (row != column) --parts;
+      parent[static_cast<size_t>(row)] = column;
+      if (is_one) break;
     }
   }
   std::map<int64_t, ZeroBlock> by_root;

@@ -38,23 +38,26 @@ AxisZeros OrNone(AxisZeros zeros) {
   return zeros;
 }
 
-/// Positions of a literal whose slices are zero.
+/// Positions of a literal whose slices are zero. A slice is read up to its first other number: of
+/// most weights that is one number a position.
 ValueZeros ZerosOfLiteral(const Tensor& tensor) {
   const Shape& shape = tensor.shape();
   ValueZeros result(shape.size());
-  if (shape.empty() || tensor.size() == 0) return result;
-  const std::vector<double> values = tensor.ToDoubles();
-  const int64_t zeros = std::count(values.begin(), values.end(), 0.0);
-  const int64_t longest = *std::max_element(shape.begin(), shape.end());
-  if (zeros < tensor.size() / longest) return result;
+  if (tensor.size() == 0) return result;
   const Shape strides = RowMajorStrides(shape);
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] > kMaxExtent) continue;
-    AxisZeros axis(static_cast<size_t>(shape[d]), true);
-    for (int64_t i = 0; i < tensor.size(); ++i) {
-      if (values[static_cast<size_t>(i)] != 0)
-        axis[static_cast<size_t>(i / strides[d] % shape[d])] = false;
-    }
+    const int64_t inner = strides[d], step = shape[d] * inner;
+    const auto is_zero = [&](int64_t p) {
+      for (int64_t begin = p * inner; begin < tensor.size(); begin += step) {
+        for (int64_t i = begin; i < begin + inner; ++i) {
+          if (tensor.DoubleAt(i) != 0) return false;
+        }
+      }
+      return true;
+    };
+    AxisZeros axis(static_cast<size_t>(shape[d]));
+    for (int64_t p = 0; p < shape[d]; ++p) axis[static_cast<size_t>(p)] = is_zero(p);
     result[d] = OrNone(std::move(axis));
   }
   return result;
