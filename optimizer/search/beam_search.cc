@@ -92,7 +92,8 @@ class BeamSearcher {
       return absl::OkStatus();
     MENDEL_RETURN_IF_ERROR(
         session_.cache().Put("candidates", NamedKey(key), PrintCandidates(result_.candidates)));
-    const SearchRecord record{static_cast<int>(result_.stop_reason), result_.counters,
+    const SearchRecord record{static_cast<int>(result_.stop_reason),
+                              static_cast<int>(session_.algorithm_trial()), result_.counters,
                               trials_.accepted(), result_.parts};
     return session_.cache().Put("search", key, PrintSearchRecord(record));
   }
@@ -112,6 +113,7 @@ class BeamSearcher {
   absl::StatusOr<bool> Replay(const std::string& text) {
     const std::optional<SearchRecord> record = ParseSearchRecord(text);
     if (!record.has_value()) return false;
+    session_.Repeat(static_cast<SearchSession::AlgorithmTrial>(record->algorithm_trial));
     MENDEL_ASSIGN_OR_RETURN(const bool fits, trials_.Replay(record->accepted, kAlgorithmShare));
     if (!fits) {
       log_ = {};

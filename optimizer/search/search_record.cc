@@ -46,10 +46,10 @@ std::string PrintSearchRecord(const SearchRecord& record) {
   std::ostringstream text;
   text.precision(17);
   const plan::SearchCounters& counters = record.counters;
-  text << record.stop_reason << ' ' << counters.proposed() << ' ' << counters.screened_out() << ' '
-       << counters.partial() << ' ' << counters.mended() << ' ' << counters.measured() << ' '
-       << counters.rounds() << ' ' << counters.wrong_numbers() << ' ' << counters.weight_growth()
-       << '\n';
+  text << record.stop_reason << ' ' << record.algorithm_trial << ' ' << counters.proposed() << ' '
+       << counters.screened_out() << ' ' << counters.partial() << ' ' << counters.mended() << ' '
+       << counters.measured() << ' ' << counters.rounds() << ' ' << counters.wrong_numbers() << ' '
+       << counters.weight_growth() << '\n';
   for (const plan::GainPart& part : record.parts)
     text << kPart << part.kind() << ' ' << part.count() << ' ' << part.without() << '\n';
   for (const AcceptedCandidate& candidate : record.accepted) {
@@ -64,7 +64,7 @@ std::optional<SearchRecord> ParseSearchRecord(const std::string& text) {
   std::istringstream lines(text);
   SearchRecord record;
   std::array<int64_t, 8> counts{};
-  lines >> record.stop_reason;
+  lines >> record.stop_reason >> record.algorithm_trial;
   for (int64_t& count : counts) lines >> count;
   std::string line;
   if (!lines || !std::getline(lines, line)) return std::nullopt;

@@ -28,6 +28,7 @@ struct AcceptedCandidate {
 
 struct SearchRecord {
   int stop_reason = 0;
+  int algorithm_trial = 0;  ///< SearchSession::AlgorithmTrial
   /// The counters of the search that was made (proposed, screened out, partial, corrected,
   /// measured, rounds, wrong numbers, weight growth).
   plan::SearchCounters counters;

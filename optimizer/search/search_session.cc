@@ -85,17 +85,21 @@ absl::Status SearchSession::Begin(double algorithm_share) {
                           profiler_.ChooseAlgorithms(graph, measure_seconds_));
   NoteAlgorithms(graph, algorithms);
   const std::string name = "the program with the algorithms chosen";
-  const double after = deadline_.SecondsLeft();
-  if (!algorithms.empty() && BestIsBaseline() && after < 2 * whole_seconds_) {
-    // One comparison is left, which is the last one.
-    if (after >= kLastOfWhole * whole_seconds_)
-      expected_best_ = {{graph, algorithms, name}, {}, kWholeWin};
-  } else if (!algorithms.empty()) {
+  if (!algorithm_trial_.has_value()) algorithm_trial_ = ChooseTrial();
+  if (!algorithms.empty() && algorithm_trial_ == AlgorithmTrial::kAtOnce) {
     const std::vector<plan::AppliedMutant> mutants = result_.mutants;
     MENDEL_RETURN_IF_ERROR(TryWhole(graph, name, mutants).status());
+  } else if (!algorithms.empty() && algorithm_trial_ == AlgorithmTrial::kLast) {
+    expected_best_ = {{graph, algorithms, name}, {}, kWholeWin};
   }
   profiler_.LimitTime(deadline_, BudgetName(options_));
   return absl::OkStatus();
+}
+
+SearchSession::AlgorithmTrial SearchSession::ChooseTrial() const {
+  const double left = deadline_.SecondsLeft();
+  if (!BestIsBaseline() || left >= 2 * whole_seconds_) return AlgorithmTrial::kAtOnce;
+  return left >= kLastOfWhole * whole_seconds_ ? AlgorithmTrial::kLast : AlgorithmTrial::kNone;
 }
 
 absl::StatusOr<SearchSession::WholeResult> SearchSession::TryWhole(
@@ -249,6 +253,7 @@ void SearchSession::Reset() {
   result_ = {};
   result_.best = baseline_;
   expected_best_.reset();
+  algorithm_trial_.reset();
   speedup_ = 1;
   parts_seconds_ = 0;
   stopped_ = begun_ = false;

@@ -3,6 +3,7 @@
 #ifndef MENDEL_OPTIMIZER_SEARCH_SEARCH_SESSION_H_
 #define MENDEL_OPTIMIZER_SEARCH_SEARCH_SESSION_H_
 
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -41,6 +42,14 @@ class SearchSession {
   /// program. `algorithm_share`: of the time left, for choosing them.
   absl::Status Begin(double algorithm_share);
   bool begun() const { return begun_; }
+  /// Where the program with the algorithms chosen is compared with the baseline: at once; in the
+  /// last comparison, because there is time for one only; nowhere.
+  enum class AlgorithmTrial : uint8_t { kAtOnce, kLast, kNone };
+  AlgorithmTrial algorithm_trial() const {
+    return algorithm_trial_.value_or(AlgorithmTrial::kAtOnce);
+  }
+  /// Begin does as in a search that is made again, whatever time is left.
+  void Repeat(AlgorithmTrial trial) { algorithm_trial_ = trial; }
   /// A whole program measured against the best so far.
   struct WholeResult {
     Variant variant;  ///< with the algorithms chosen
@@ -133,6 +142,8 @@ class SearchSession {
  private:
   /// Algorithms that won in `graph`, a program without choices before.
   void NoteAlgorithms(const Graph& graph, const Algorithms& algorithms);
+  /// By the time left.
+  AlgorithmTrial ChooseTrial() const;
   /// True where `after` makes more weights beyond those of `before` than the limit allows.
   bool GrowsTooMuch(const Graph& before, const Graph& after);
   /// Gives small programs their cheapest algorithms where seconds are predicted; others are left as
@@ -168,6 +179,7 @@ class SearchSession {
   Variant baseline_;
   SearchResult result_;
   std::optional<ExpectedBest> expected_best_;
+  std::optional<AlgorithmTrial> algorithm_trial_;
   int64_t most_growth_ = 0;  // bytes
   double speedup_ = 1;
   double whole_seconds_ = 0;

@@ -240,6 +240,50 @@ TEST_F(SearchSessionTest, WhatLackedRoundsHasThoseOfTheLastComparison) {
   EXPECT_EQ(session.result().mutants.size(), 1u);
 }
 
+/// "reference" with an algorithm of Neg: programs that have it take half a second, others one.
+class WithAQuickNeg final : public Backend {
+ public:
+  std::string_view name() const override { return "with_a_quick_neg"; }
+  absl::Status Probe() const override { return absl::OkStatus(); }
+  std::string Identity() const override { return "with a quick neg"; }
+  std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics) const override {
+    return graph.node(node).op->name == "Neg" ? std::vector<std::string>{"quick"}
+                                              : std::vector<std::string>();
+  }
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(
+      const Graph& graph, const CompileOptions& options) const override {
+    MENDEL_ASSIGN_OR_RETURN(auto program, FindBackend("reference")->Compile(graph, {}));
+    return std::make_unique<ClockedExecutable>(std::move(program),
+                                               options.algorithms.empty() ? 1 : 0.5);
+  }
+};
+
+/// With time for one comparison, the favorites take part in the last one, also in a search that is
+/// made again from what is stored.
+TEST_F(SearchSessionTest, FavoritesAreComparedOnceWhereThereIsTimeForOneComparison) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  const WithAQuickNeg backend;
+  const Graph baseline = Negated(3);
+  SearchOptions options;
+  options.budget_seconds = 30;
+  for (const bool again : {false, true}) {
+    Profiler profiler(backend, *cache, {.error_on_miss = again});
+    SearchSession session(baseline, profiler, *cache, options);
+    if (again) {
+      session.Repeat(SearchSession::AlgorithmTrial::kLast);
+    } else {
+      ASSERT_TRUE(profiler.NodeSeconds(session.baseline()).ok());
+      session.NoteWholeSeconds(20);
+    }
+    ASSERT_TRUE(session.Begin(0.65).ok());
+    EXPECT_EQ(session.algorithm_trial(), SearchSession::AlgorithmTrial::kLast);
+    EXPECT_TRUE(session.result().best.algorithms.empty());
+    ASSERT_TRUE(session.FinalComparison().ok());
+    EXPECT_EQ(session.result().best.algorithms.size(), 3u);
+    EXPECT_EQ(session.result().best_time.median_ms, 500);
+  }
+}
+
 TEST_F(SearchSessionTest, TimeThatIsKeptIsNotForCandidates) {
   const auto cache = *ProfileCache::Open(":memory:");
   Profiler profiler(*FindBackend("reference"), *cache, {});

@@ -322,6 +322,7 @@ TEST(Search, TheFastestOfLargeGainsIsTaken) {
 
 TEST(SearchRecord, RoundTrip) {
   SearchRecord record;
+  record.algorithm_trial = 2;
   record.stop_reason = static_cast<int>(StopReason::kBudget);
   record.counters.set_proposed(7);
   record.counters.set_rounds(2);
@@ -335,6 +336,7 @@ TEST(SearchRecord, RoundTrip) {
   part.set_without(1.25);
   const auto again = ParseSearchRecord(PrintSearchRecord(record));
   ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->algorithm_trial, 2);
   EXPECT_EQ(again->counters.wrong_numbers(), 3);
   EXPECT_EQ(again->counters.weight_growth(), 4);
   EXPECT_EQ(again->counters.rounds(), 2);
