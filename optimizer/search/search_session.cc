@@ -20,7 +20,7 @@ constexpr double kWholeWin = 0.99;  // a whole program must get this much faster
 constexpr double kFasterAgain = 0.97;
 // Seconds of the runs of two whole programs, and the share of a short budget.
 constexpr double kWholeSeconds = 1.5, kLeastWholeSeconds = 0.3, kWholeShare = 0.06;
-// Of the seconds of a comparison: what one takes where the baseline is compiled already.
+// A comparison takes this share of its seconds where the baseline is compiled already.
 constexpr double kLastOfWhole = 0.8;
 constexpr double kInterruptedSeconds = 0.5;  // of the last comparison after an interrupt
 constexpr double kLastShare = 0.08;          // of the budget, for a last comparison past it

@@ -42,8 +42,8 @@ class SearchSession {
   /// program. `algorithm_share`: of the time left, for choosing them.
   absl::Status Begin(double algorithm_share);
   bool begun() const { return begun_; }
-  /// Where the program with the algorithms chosen is compared with the baseline: at once; in the
-  /// last comparison, because there is time for one only; nowhere.
+  /// The program with the algorithms chosen is compared with the baseline at once; in the last
+  /// comparison, because there is time for one only; nowhere.
   enum class AlgorithmTrial : uint8_t { kAtOnce, kLast, kNone };
   AlgorithmTrial algorithm_trial() const {
     return algorithm_trial_.value_or(AlgorithmTrial::kAtOnce);
