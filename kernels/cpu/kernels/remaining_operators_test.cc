@@ -155,6 +155,25 @@ TEST(RemainingOperators, PowersOfMixedTypes) {
                 });
 }
 
+/// Tiles, their tails and several blocks; one operand or both with a batch; numbers that wrap.
+TEST(RemainingOperators, ProductsOfIntegersAndDoubles) {
+  const auto large = [](std::vector<HostValue>& values) {
+    for (HostValue& value : values) {
+      for (size_t k = 0; k < value.integers.size(); k += 3)
+        value.integers[k] = 2'000'000'000 - static_cast<int64_t>(k);
+    }
+  };
+  for (const DType dtype : {DType::kI32, DType::kI64, DType::kF64}) {
+    for (const auto& [left, right] : std::vector<std::pair<Shape, Shape>>{{{5, 130}, {130, 300}},
+                                                                          {{1, 7}, {7, 3}},
+                                                                          {{2, 3, 9, 65}, {65, 20}},
+                                                                          {{3, 6, 10}, {3, 10, 33}},
+                                                                          {{4, 10}, {3, 10, 33}}}) {
+      CheckOperator("MatMul", {{dtype, left}, {dtype, right}}, {}, {}, large);
+    }
+  }
+}
+
 TEST(RemainingOperators, AveragesOfWindowsInPadding) {
   for (const int64_t count_padding : {0, 1}) {
     for (const int64_t ceil : {0, 1}) {

@@ -35,6 +35,7 @@ constexpr std::pair<std::string_view, LowerNode> kLowerings[] = {
     {"LogSoftmax", &LowerSoftmax},
     {"Loop", &LowerLoop},
     {"LpPool", &LowerLpPool},
+    {"MatMul", &LowerTypedMatMul},
     {"Max", &LowerTypedElementwise},
     {"MaxPool", &LowerPool},
     {"Min", &LowerTypedElementwise},

@@ -76,6 +76,7 @@ absl::StatusOr<bool> LowerTopK(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerTransposedConv(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerTrilu(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerTypedElementwise(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerTypedMatMul(Lowering& lowering, int32_t node);
 
 }  // namespace mendel::cpu
 
