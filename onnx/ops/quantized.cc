@@ -4,6 +4,7 @@
 #include "onnx/ops/quantized.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "onnx/ops/normalized.h"
 
@@ -76,15 +77,31 @@ ValueId OfChannels(Formula& f, ValueId value, size_t rank, size_t axis) {
   return f.Reshape(value, shape);
 }
 
+constexpr double kLargestCode = 255;  // less a zero point, in magnitude
+
+/// No sum of an output channel's weights, less `zero`, is larger in magnitude: of the stored ones,
+/// or of whatever 8 bits hold.
+double LargestWeights(OpContext& op, ValueId w, std::optional<ValueId> zero) {
+  const Shape& shape = op.shape(w);
+  const int64_t channels = std::max<int64_t>(1, shape[0]), depth = NumElements(shape) / channels;
+  const Tensor* const weights = op.ConstantOf(w);
+  const Tensor* const zeros = zero.has_value() ? op.ConstantOf(*zero) : nullptr;
+  if (weights == nullptr || (zero.has_value() && zeros == nullptr))
+    return static_cast<double>(depth) * kLargestCode;
+  double largest = 0;
+  for (int64_t c = 0; c < channels; ++c) {
+    const double origin = zeros == nullptr ? 0 : zeros->DoubleAt(c < zeros->size() ? c : 0);
+    double sum = 0;
+    for (int64_t k = 0; k < depth; ++k) sum += std::abs(weights->DoubleAt(c * depth + k) - origin);
+    largest = std::max(largest, sum);
+  }
+  return largest;
+}
+
 /// The convolution of integers, exact: every partial sum is a whole number that the float type
-/// holds.
-ValueId IntegerConv(OpContext& op, Formula& f, ValueId x, ValueId w) {
-  const Shape& weights = f.shape(w);
-  if (!f.ok()) return x;
-  constexpr double kLargest = 255.0 * 255.0;
-  const double depth = static_cast<double>(NumElements(weights)) /
-                       static_cast<double>(std::max<int64_t>(1, weights[0]));
-  const DType dtype = depth * kLargest <= 0x1p24 ? DType::kF32 : DType::kF64;
+/// holds. `largest`: that of sums of weights.
+ValueId IntegerConv(OpContext& op, Formula& f, ValueId x, ValueId w, double largest) {
+  const DType dtype = largest * kLargestCode <= 0x1p24 ? DType::kF32 : DType::kF64;
   const auto y = EmitConv(op, f.Cast(x, dtype), f.Cast(w, dtype), std::nullopt);
   f.Fail(y.status());
   // A kernel that is not exact (Winograd's) is off by less than a half.
@@ -98,9 +115,11 @@ ValueId CenteredConv(OpContext& op, Formula& f, int x, int x_zero, int w, int w_
     f.Fail(InvalidInput("weights have ", rank, " dimensions, and a convolution needs 3 or more"));
     return op.In(x);
   }
+  const double largest = LargestWeights(op, op.In(w), weight_zero);
   if (data_zero.has_value()) data_zero = OfChannels(f, *data_zero, rank, 0);
   if (weight_zero.has_value()) weight_zero = OfChannels(f, *weight_zero, rank, 0);
-  return IntegerConv(op, f, Centered(f, op.In(x), data_zero), Centered(f, op.In(w), weight_zero));
+  return IntegerConv(op, f, Centered(f, op.In(x), data_zero), Centered(f, op.In(w), weight_zero),
+                     largest);
 }
 
 absl::Status ImportConvInteger(OpContext& op) {
