@@ -43,13 +43,14 @@ absl::Status Recurrence::Prepare() {
   }
   steps_ = op_.shape(x_)[0];
   batch_ = op_.shape(x_)[1];
-  hidden_ = op_.shape(op_.In(2))[2];
+  hidden_ = op_.shape(op_.In(2))[quantized_ ? 1 : 2];
   if (op_.Int("hidden_size", hidden_) != hidden_)
     return InvalidInput("hidden_size is not that of R");
   if (steps_ < 1 || steps_ > kMaxLoopSteps)
     return Unsupported(steps_, " steps are not supported (1 to ", kMaxLoopSteps, ")");
   MENDEL_RETURN_IF_ERROR(CheckShapes());
   MENDEL_RETURN_IF_ERROR(CheckLengths());
+  if (quantized_) MENDEL_RETURN_IF_ERROR(CheckQuantized());
   return ReadActivations();
 }
 
@@ -57,8 +58,11 @@ absl::Status Recurrence::Run(const std::vector<int>& states, bool own_bias, cons
   Values outputs;
   std::vector<Values> last(states.size());
   for (int64_t d = 0; d < directions_; ++d) {
-    Direction direction{d, {}, std::nullopt};
+    Direction direction{d, {}, std::nullopt, std::nullopt};
     MENDEL_ASSIGN_OR_RETURN(direction.recurrent, Weights(2, d));
+    if (quantized_) {
+      MENDEL_ASSIGN_OR_RETURN(direction.recurrent_scale, Parameter(10, d));
+    }
     MENDEL_ASSIGN_OR_RETURN(const ValueId all, Inputs(own_bias, direction));
     Values first;
     for (int input : states) {
@@ -66,7 +70,7 @@ absl::Status Recurrence::Run(const std::vector<int>& states, bool own_bias, cons
     }
     ValueId& output = outputs.emplace_back();
     MENDEL_ASSIGN_OR_RETURN(const Values state,
-                            steps_ > kShortLoop
+                            steps_ > kShortLoop && !quantized_
                                 ? Loop(direction, all, first, step, output)
                                 : Unroll(direction, all, std::move(first), step, output));
     for (size_t s = 0; s < state.size(); ++s) {
@@ -105,6 +109,8 @@ absl::StatusOr<Recurrence::Values> Recurrence::Loop(const Direction& direction, 
   inner.recurrent = Invariant(direction.recurrent);
   if (direction.recurrent_bias.has_value())
     inner.recurrent_bias = Invariant(*direction.recurrent_bias);
+  if (direction.recurrent_scale.has_value())
+    inner.recurrent_scale = Invariant(*direction.recurrent_scale);
   const absl::Status done = step(inner, input, carried);
   loop_ = nullptr;
   MENDEL_RETURN_IF_ERROR(done);
@@ -167,9 +173,13 @@ absl::StatusOr<ValueId> Recurrence::Emit(std::string_view name, Values inputs) {
 }
 
 absl::StatusOr<ValueId> Recurrence::Complement(ValueId x) {
-  if (!loops()) return op_.Emit("Sub", {op_.ScalarLike(x, 1), x});
-  const ValueId one = loop_->body.Constant(Tensor::Scalar(TypeOf(x).dtype, 1));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId one, Number(x, 1));
   return Emit("Sub", {one, x});
+}
+
+absl::StatusOr<ValueId> Recurrence::Number(ValueId like, double element) {
+  if (!loops()) return op_.ScalarLike(like, element);
+  return loop_->body.Constant(Tensor::Scalar(TypeOf(like).dtype, element));
 }
 
 absl::StatusOr<ValueId> Recurrence::Activate(ValueId x, const Direction& direction, size_t k) {
@@ -207,8 +217,12 @@ absl::StatusOr<ValueId> Recurrence::Row(int k, int64_t d) {
 
 absl::Status Recurrence::CheckShapes() const {
   const int64_t rows = gates_ * hidden_;
-  const bool good = op_.shape(op_.In(1)) == Shape{directions_, rows, op_.shape(x_)[2]} &&
-                    op_.shape(op_.In(2)) == Shape{directions_, rows, hidden_} &&
+  const auto fits = [&](int k, int64_t columns) {
+    const Shape wanted =
+        quantized_ ? Shape{directions_, columns, rows} : Shape{directions_, rows, columns};
+    return op_.shape(op_.In(k)) == wanted;
+  };
+  const bool good = fits(1, op_.shape(x_)[2]) && fits(2, hidden_) &&
                     (!op_.Has(3) || op_.shape(op_.In(3)) == Shape{directions_, 2 * rows});
   return good ? absl::OkStatus() : InvalidInput("shapes of X, W, R and B do not match");
 }
@@ -249,12 +263,21 @@ absl::StatusOr<ValueId> Recurrence::Weights(int k, int64_t d) {
   const Shape& shape = op_.shape(op_.In(k));
   MENDEL_ASSIGN_OR_RETURN(const ValueId matrix,
                           op_.Reshape(each[static_cast<size_t>(d)], {shape[1], shape[2]}));
-  return op_.Transpose(matrix, {1, 0});
+  if (!quantized_) return op_.Transpose(matrix, {1, 0});
+  MENDEL_ASSIGN_OR_RETURN(const ValueId zero, Parameter(k == 1 ? 9 : 11, d));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId codes, op_.Cast(matrix, DType::kF32));
+  return op_.Emit("Sub", {codes, zero});
 }
 
 absl::StatusOr<ValueId> Recurrence::Inputs(bool own_bias, Direction& direction) {
   MENDEL_ASSIGN_OR_RETURN(const ValueId weights, Weights(1, direction.index));
-  MENDEL_ASSIGN_OR_RETURN(ValueId all, op_.Emit("MatMul", {x_, weights}));
+  ValueId all;
+  if (quantized_) {
+    MENDEL_ASSIGN_OR_RETURN(const ValueId scale, Parameter(8, direction.index));
+    MENDEL_ASSIGN_OR_RETURN(all, QuantizedProduct(x_, weights, scale));
+  } else {
+    MENDEL_ASSIGN_OR_RETURN(all, op_.Emit("MatMul", {x_, weights}));
+  }
   if (op_.Has(3)) {
     MENDEL_ASSIGN_OR_RETURN(const ValueId row, Row(3, direction.index));
     MENDEL_ASSIGN_OR_RETURN(const Values biases, Parts(row, 0, 2));

@@ -2,6 +2,11 @@
 //
 // Short sequences are unrolled into ordinary nodes, so that rules and backends see every step. Long
 // ones become one Loop a direction. The input side of all steps is one product in both cases.
+//
+// Quantized weights (com.microsoft) are codes [directions, columns, gates * hidden] with a scale
+// and a zero point a direction or column. The input of all steps is quantized as a whole, the state
+// anew in each step, as DynamicQuantizeLinear does it. The products are of whole numbers, in f32. A
+// loop's body cannot divide by the state's range, so that these recurrences are always unrolled.
 #ifndef MENDEL_ONNX_OPS_RECURRENCE_H_
 #define MENDEL_ONNX_OPS_RECURRENCE_H_
 
@@ -23,16 +28,19 @@ class Recurrence {
 
   struct Direction {
     int64_t index = 0;
-    ValueId recurrent;                      ///< weights [hidden, gates * hidden]
-    std::optional<ValueId> recurrent_bias;  ///< [gates * hidden], when the operator adds it itself
+    ValueId recurrent;                       ///< weights [hidden, gates * hidden]
+    std::optional<ValueId> recurrent_bias;   ///< [gates * hidden], when the operator adds it itself
+    std::optional<ValueId> recurrent_scale;  ///< of quantized weights, [gates * hidden] or a scalar
   };
   /// A step takes its input side [N, gates * hidden] and the state before, each [N, hidden], and
   /// replaces the state. state[0] is the output.
   using Step = std::function<absl::Status(const Direction&, ValueId input, Values& state)>;
 
-  /// `activations`: the defaults of one direction.
-  Recurrence(OpContext& op, int64_t gates, std::vector<std::string> activations)
-      : op_(op), gates_(gates), activations_(std::move(activations)) {}
+  /// `activations`: the defaults of one direction. `quantized`: inputs 8 to 11 are the scales and
+  /// zero points of W and R.
+  Recurrence(OpContext& op, int64_t gates, std::vector<std::string> activations,
+             bool quantized = false)
+      : op_(op), gates_(gates), activations_(std::move(activations)), quantized_(quantized) {}
 
   /// Reads attributes and checks shapes. Unimplemented: clipping, activations with parameters,
   /// sequences of different lengths.
@@ -53,6 +61,8 @@ class Recurrence {
   absl::StatusOr<ValueId> Row(int k, int64_t d);
   /// 1 - x.
   absl::StatusOr<ValueId> Complement(ValueId x);
+  /// The product of a state with the recurrent weights.
+  absl::StatusOr<ValueId> Recurrent(ValueId state, const Direction& direction);
 
  private:
   /// The body of a loop that is being built.
@@ -76,9 +86,16 @@ class Recurrence {
   absl::StatusOr<Values> EmitAll(std::string_view name, Values inputs, Attributes attrs);
   absl::Status CheckShapes() const;
   absl::Status CheckLengths() const;
+  absl::Status CheckQuantized() const;
   absl::Status ReadActivations();
   bool Reversed(int64_t d) const { return d == 1 || reverse_first_; }
+  /// Weights of direction `d` [columns, gates * hidden]; less their zero point where quantized.
   absl::StatusOr<ValueId> Weights(int k, int64_t d);
+  /// Element or row `d` of input `k`, a scale or zero point, in f32.
+  absl::StatusOr<ValueId> Parameter(int k, int64_t d);
+  absl::StatusOr<ValueId> Number(ValueId like, double element);
+  /// `x` quantized, times `weights`, times both scales.
+  absl::StatusOr<ValueId> QuantizedProduct(ValueId x, ValueId weights, ValueId scale);
   /// The input side of all steps [T, N, gates * hidden].
   absl::StatusOr<ValueId> Inputs(bool own_bias, Direction& direction);
   absl::StatusOr<ValueId> FirstState(int k, int64_t d);
@@ -88,6 +105,7 @@ class Recurrence {
   OpContext& op_;
   const int64_t gates_;
   std::vector<std::string> activations_;
+  const bool quantized_;
   int64_t layout_ = 0;  ///< 1: batch first
   bool reverse_first_ = false;
   int64_t directions_ = 1;

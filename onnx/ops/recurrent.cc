@@ -1,4 +1,4 @@
-// RNN, GRU and LSTM (recurrence.h): one step of each.
+// RNN, GRU, LSTM and DynamicQuantizeLSTM (recurrence.h): one step of each.
 
 #include "onnx/ops/recurrence.h"
 
@@ -12,7 +12,7 @@ absl::Status ImportRnn(OpContext& op) {
                  [&](const Recurrence::Direction& direction, ValueId input,
                      Recurrence::Values& state) -> absl::Status {
                    MENDEL_ASSIGN_OR_RETURN(const ValueId recurrent,
-                                           rnn.Emit("MatMul", {state[0], direction.recurrent}));
+                                           rnn.Recurrent(state[0], direction));
                    MENDEL_ASSIGN_OR_RETURN(const ValueId sum, rnn.Emit("Add", {input, recurrent}));
                    MENDEL_ASSIGN_OR_RETURN(state[0], rnn.Activate(sum, direction, 0));
                    return absl::OkStatus();
@@ -104,8 +104,7 @@ class LstmStep {
 
   absl::Status operator()(const Recurrence::Direction& direction, ValueId input,
                           Recurrence::Values& state) {
-    MENDEL_ASSIGN_OR_RETURN(const ValueId recurrent,
-                            lstm_.Emit("MatMul", {state[0], direction.recurrent}));
+    MENDEL_ASSIGN_OR_RETURN(const ValueId recurrent, lstm_.Recurrent(state[0], direction));
     MENDEL_ASSIGN_OR_RETURN(const ValueId sum, lstm_.Emit("Add", {input, recurrent}));
     MENDEL_ASSIGN_OR_RETURN(const Recurrence::Values gates, lstm_.Parts(sum, 1, 4));
     MENDEL_ASSIGN_OR_RETURN(const ValueId in, Gate(gates[0], direction, 0, state[1]));
@@ -148,10 +147,18 @@ absl::Status ImportLstm(OpContext& op) {
   return lstm.Run({5, 6}, false, LstmStep(op, lstm));
 }
 
+/// Weights are codes (recurrence.h), everything else is that of LSTM.
+absl::Status ImportDynamicQuantizeLstm(OpContext& op) {
+  Recurrence lstm(op, 4, {"Sigmoid", "Tanh", "Tanh"}, true);
+  MENDEL_RETURN_IF_ERROR(lstm.Prepare());
+  return lstm.Run({5, 6}, false, LstmStep(op, lstm));
+}
+
 const OpImportRegistrar registrar({
     {"GRU", 3, 6, &ImportGru},
     {"LSTM", 3, 8, &ImportLstm},
     {"RNN", 3, 6, &ImportRnn},
+    {"com.microsoft.DynamicQuantizeLSTM", 3, 12, &ImportDynamicQuantizeLstm},
 });
 
 }  // namespace
