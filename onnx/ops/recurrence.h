@@ -7,6 +7,8 @@
 // and a zero point a direction or column. The input of all steps is quantized as a whole, the state
 // anew in each step, as DynamicQuantizeLinear does it. The products are of whole numbers, in f32. A
 // loop's body cannot divide by the state's range, so that these recurrences are always unrolled.
+// The state of the whole batch has one range, as in ONNX Runtime with one thread. With several
+// threads, ONNX Runtime quantizes its rows apart, and its results depend on the number of threads.
 #ifndef MENDEL_ONNX_OPS_RECURRENCE_H_
 #define MENDEL_ONNX_OPS_RECURRENCE_H_
 
