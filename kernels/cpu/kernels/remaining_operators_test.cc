@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/random.h"
@@ -170,6 +171,36 @@ TEST(RemainingOperators, ProductsOfIntegersAndDoubles) {
                                                                           {{3, 6, 10}, {3, 10, 33}},
                                                                           {{4, 10}, {3, 10, 33}}}) {
       CheckOperator("MatMul", {{dtype, left}, {dtype, right}}, {}, {}, large);
+    }
+  }
+}
+
+/// Codes of 8 bits less a zero point, times stored ones: sums of whole numbers beyond 2^24.
+TEST(RemainingOperators, ProductsOfQuantizedNumbers) {
+  for (const auto& [rows, depth, columns] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{
+           {7, 700, 300}, {1, 3, 5}, {13, 256, 33}}) {
+    for (const int threads : {1, 2}) {
+      GraphBuilder builder;
+      const auto wide = [&](ValueId x) {
+        return *builder.Add("Cast", {x}, {{"to", std::string("i32")}});
+      };
+      const ValueId codes = builder.Input("x", {DType::kU8, {rows, depth}});
+      const ValueId zero = builder.Input("zero", {DType::kU8, {}});
+      const ValueId x = *builder.Add("Sub", {wide(codes), wide(zero)});
+      std::vector<int64_t> weights(static_cast<size_t>(depth * columns));
+      for (size_t k = 0; k < weights.size(); ++k) weights[k] = static_cast<int64_t>(k * k % 256);
+      const ValueId w = builder.Constant(Tensor::FromInts({DType::kU8, {depth, columns}}, weights));
+      builder.Output("y", *builder.Add("MatMul", {x, wide(w)}));
+      const Graph graph = *builder.Build();
+      std::vector<HostValue> inputs = {
+          HostValue::FromTensor(Tensor::Filled(graph.node(codes.node).outputs[0], 255)),
+          HostValue::FromTensor(Tensor::Filled({DType::kU8, {}}, 3))};
+      for (size_t k = 0; k < inputs[0].integers.size(); k += 7)
+        inputs[0].integers[k] = static_cast<int64_t>(k % 256);
+      CompileOptions options;
+      options.threads = threads;
+      EXPECT_THAT(ExpectMatches(graph, inputs, options),
+                  testing::Contains("matmul, small integers"));
     }
   }
 }
