@@ -24,7 +24,8 @@ struct MatMulBlock {
   int64_t left_stride, right_stride, to_stride;
 };
 
-constexpr int64_t kSmallDepth = 256;  ///< of a block of small integers, even
+/// A block of small integers has an even depth, and rows that six divides.
+constexpr int64_t kSmallDepth = 256, kSmallRows = 96;
 
 /// The same with a left operand in i32 and a right one in i16: panels of columns, in which two rows
 /// alternate. All are of 16 bits.
@@ -52,18 +53,20 @@ class SmallIntegerMatMulKernel final : public Kernel {
     const int32_t* const left = bindings.At<int32_t>(p_.left);
     const int16_t* const right = bindings.At<int16_t>(p_.right);
     uint32_t* const to = bindings.At<uint32_t>(p_.to);
-    const int64_t blocks = (p_.columns + kColumns - 1) / kColumns;
-    const int64_t work = p_.rows * p_.depth * std::min(kColumns, p_.columns);
-    const int64_t depth = EvenDepth(p_.depth);
-    ParallelRange(blocks, GrainOf(work), [&](int64_t begin, int64_t end) {
-      for (int64_t column = begin * kColumns; column < std::min(end * kColumns, p_.columns);
-           column += kColumns) {
+    const int64_t depth = EvenDepth(p_.depth), across = (p_.columns + kColumns - 1) / kColumns;
+    const int64_t down = (p_.rows + kSmallRows - 1) / kSmallRows;
+    const int64_t work = kSmallRows * p_.depth * std::min(kColumns, p_.columns);
+    ParallelRange(across * down, GrainOf(work), [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) {
+        const int64_t row = k / across * kSmallRows, column = k % across * kColumns;
+        const int64_t rows = std::min(kSmallRows, p_.rows - row);
         const int64_t columns = std::min(kColumns, p_.columns - column);
-        for (int64_t i = 0; i < p_.rows; ++i)
-          std::fill_n(to + i * p_.columns + column, columns, 0u);
+        uint32_t* const corner = to + row * p_.columns + column;
+        for (int64_t i = 0; i < rows; ++i) std::fill_n(corner + i * p_.columns, columns, 0u);
         for (int64_t at = 0; at < p_.depth; at += kSmallDepth) {
-          add({left + at, right + column * depth + at * Panel(), to + column, p_.rows, columns,
-               std::min(kSmallDepth, p_.depth - at), p_.depth, depth * Panel(), p_.columns});
+          add({left + row * p_.depth + at, right + column * depth + at * Panel(), corner, rows,
+               columns, std::min(kSmallDepth, p_.depth - at), p_.depth, depth * Panel(),
+               p_.columns});
         }
       }
     });
