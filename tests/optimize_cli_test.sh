@@ -137,7 +137,10 @@ head -c 65536 /dev/zero >&8
 pid=$!
 # The shell's own handler of SIGTERM does not count: before exec the child still has it.
 handles_term() { [[ $(<"/proc/$pid/comm") == mendel* ]] && (((0x$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$pid/status") >> 14) & 1)); }
-until handles_term; do sleep 0.05; done
+until handles_term; do
+  [ -e "/proc/$pid" ] || { fail "the import ended before it took a signal: $(cat import.txt)"; exit 1; }
+  sleep 0.05
+done
 kill -TERM "$pid"
 head -c 65536 <&8 >/dev/null
 code=0
