@@ -1,6 +1,7 @@
 // QuantizeLinear, DynamicQuantizeLinear and DequantizeLinear in terms of what they mean: scale,
 // round half to even, shift, clamp, and back.
 
+#include <numeric>
 #include <utility>
 
 #include "onnx/ops/quantized.h"
@@ -14,6 +15,23 @@ ValueId Quantized(Formula& f, ValueId x, std::optional<ValueId> zero, DType dtyp
   const double low = static_cast<double>(LowestInteger(dtype));
   const double high = static_cast<double>(HighestInteger(dtype));
   return f.Cast(f.Op("Clip", {x}, {{"min", low}, {"max", high}}), dtype);
+}
+
+DynamicRange RangeOf(Formula& f, ValueId x, double least_scale) {
+  Ints axes(f.shape(x).size());
+  std::iota(axes.begin(), axes.end(), 0);
+  const ValueId zero = f.Scalar(x, 0);
+  const auto extreme = [&](std::string_view reduce, std::string_view with_zero) {
+    ValueId y = x;
+    if (!axes.empty()) y = f.Op(reduce, {x}, {{"axes", axes}, {"keepdims", int64_t{0}}});
+    return f.Op(with_zero, {y, zero});
+  };
+  const ValueId low = extreme("ReduceMin", "Min"), high = extreme("ReduceMax", "Max");
+  ValueId scale = f.Div(f.Sub(high, low), f.Scalar(x, 255));
+  if (least_scale > 0) scale = f.Op("Max", {scale, f.Scalar(x, least_scale)});
+  const ValueId clipped =
+      f.Op("Clip", {f.Sub(zero, f.Div(low, scale))}, {{"min", 0.0}, {"max", 255.0}});
+  return {scale, f.Op("Round", {clipped})};
 }
 
 namespace lowerings::quantize {
@@ -117,21 +135,10 @@ absl::Status ImportQuantizeLinear(OpContext& op) {
 absl::Status ImportDynamicQuantizeLinear(OpContext& op) {
   Formula f(op);
   const ValueId x = op.In(0);
-  Ints axes(op.shape(x).size());
-  for (size_t d = 0; d < axes.size(); ++d) axes[d] = static_cast<int64_t>(d);
-  const ValueId zero = f.Scalar(x, 0);
-  const auto extreme = [&](std::string_view reduce, std::string_view with_zero) {
-    ValueId y = x;
-    if (!axes.empty()) y = f.Op(reduce, {x}, {{"axes", axes}, {"keepdims", int64_t{0}}});
-    return f.Op(with_zero, {y, zero});
-  };
-  const ValueId low = extreme("ReduceMin", "Min"), high = extreme("ReduceMax", "Max");
-  const ValueId scale = f.Div(f.Sub(high, low), f.Scalar(x, 255));
-  const ValueId clipped =
-      f.Op("Clip", {f.Sub(zero, f.Div(low, scale))}, {{"min", 0.0}, {"max", 255.0}});
-  const ValueId shift = f.Cast(f.Op("Round", {clipped}), DType::kU8);
-  f.SetOutput(0, Quantized(f, f.Div(x, scale), shift, DType::kU8));
-  f.SetOutput(1, scale);
+  const DynamicRange range = RangeOf(f, x);
+  const ValueId shift = f.Cast(range.shift, DType::kU8);
+  f.SetOutput(0, Quantized(f, f.Div(x, range.scale), shift, DType::kU8));
+  f.SetOutput(1, range.scale);
   f.SetOutput(2, shift);
   return f.status();
 }

@@ -11,6 +11,14 @@ namespace mendel {
 /// Float `x` rounded half to even, plus the zero point, clamped to what `dtype` holds.
 ValueId Quantized(Formula& f, ValueId x, std::optional<ValueId> zero, DType dtype);
 
+/// Codes of 8 bits for a float tensor, by its smallest and largest element and 0.
+struct DynamicRange {
+  ValueId scale;  ///< (largest - smallest) / 255
+  ValueId shift;  ///< the zero point, a whole number in the float type
+};
+/// Scales below `least_scale` are raised to it, so that zeros may be divided; 0: none is.
+DynamicRange RangeOf(Formula& f, ValueId x, double least_scale = 0);
+
 }  // namespace mendel
 
 #endif  // MENDEL_ONNX_OPS_QUANTIZED_H_

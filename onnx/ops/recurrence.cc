@@ -109,8 +109,6 @@ absl::StatusOr<Recurrence::Values> Recurrence::Loop(const Direction& direction, 
   inner.recurrent = Invariant(direction.recurrent);
   if (direction.recurrent_bias.has_value())
     inner.recurrent_bias = Invariant(*direction.recurrent_bias);
-  if (direction.recurrent_scale.has_value())
-    inner.recurrent_scale = Invariant(*direction.recurrent_scale);
   const absl::Status done = step(inner, input, carried);
   loop_ = nullptr;
   MENDEL_RETURN_IF_ERROR(done);

@@ -1,7 +1,7 @@
 // Products of recurrences with quantized weights (recurrence.h).
 
-#include <numeric>
-
+#include "base/status.h"
+#include "onnx/ops/quantized.h"
 #include "onnx/ops/recurrence.h"
 
 namespace mendel {
@@ -26,33 +26,15 @@ absl::StatusOr<ValueId> Recurrence::Recurrent(ValueId state, const Direction& di
 }
 
 absl::StatusOr<ValueId> Recurrence::QuantizedProduct(ValueId x, ValueId weights, ValueId scale) {
-  constexpr double kLargestCode = 255, kSmallestScale = 0x1p-126;  // of a state of zeros
-  Ints axes(TypeOf(x).shape.size());
-  std::iota(axes.begin(), axes.end(), 0);
-  MENDEL_ASSIGN_OR_RETURN(const ValueId zero, Number(x, 0));
-  MENDEL_ASSIGN_OR_RETURN(const ValueId codes, Number(x, kLargestCode));
-  MENDEL_ASSIGN_OR_RETURN(const ValueId smallest, Number(x, kSmallestScale));
-  const Attributes whole = {{"axes", axes}, {"keepdims", int64_t{0}}};
-  const Attributes range = {{"max", kLargestCode}, {"min", 0.0}};
-  MENDEL_ASSIGN_OR_RETURN(Values low, EmitAll("ReduceMin", {x}, whole));
-  MENDEL_ASSIGN_OR_RETURN(Values high, EmitAll("ReduceMax", {x}, whole));
-  MENDEL_ASSIGN_OR_RETURN(low[0], Emit("Min", {low[0], zero}));
-  MENDEL_ASSIGN_OR_RETURN(high[0], Emit("Max", {high[0], zero}));
-  MENDEL_ASSIGN_OR_RETURN(ValueId step, Emit("Sub", {high[0], low[0]}));
-  MENDEL_ASSIGN_OR_RETURN(step, Emit("Div", {step, codes}));
-  MENDEL_ASSIGN_OR_RETURN(step, Emit("Max", {step, smallest}));
-  MENDEL_ASSIGN_OR_RETURN(ValueId shift, Emit("Sub", {zero, low[0]}));
-  MENDEL_ASSIGN_OR_RETURN(shift, Emit("Div", {shift, step}));
-  MENDEL_ASSIGN_OR_RETURN(Values clipped, EmitAll("Clip", {shift}, range));
-  MENDEL_ASSIGN_OR_RETURN(shift, Emit("Round", {clipped[0]}));
-  MENDEL_ASSIGN_OR_RETURN(ValueId code, Emit("Div", {x, step}));
-  MENDEL_ASSIGN_OR_RETURN(code, Emit("Round", {code}));
-  MENDEL_ASSIGN_OR_RETURN(code, Emit("Add", {code, shift}));
-  MENDEL_ASSIGN_OR_RETURN(clipped, EmitAll("Clip", {code}, range));
-  MENDEL_ASSIGN_OR_RETURN(code, Emit("Sub", {clipped[0], shift}));
-  MENDEL_ASSIGN_OR_RETURN(const ValueId product, Emit("MatMul", {code, weights}));
-  MENDEL_ASSIGN_OR_RETURN(const ValueId factor, Emit("Mul", {step, scale}));
-  return Emit("Mul", {product, factor});
+  constexpr double kSmallestScale = 0x1p-126;  // of a state of zeros
+  Formula f(op_);
+  const DynamicRange range = RangeOf(f, x, kSmallestScale);
+  const ValueId codes = f.Op("Clip", {f.Add(f.Op("Round", {f.Div(x, range.scale)}), range.shift)},
+                             {{"max", 255.0}, {"min", 0.0}});
+  const ValueId product = f.MatMul(f.Sub(codes, range.shift), weights);
+  const ValueId y = f.Mul(product, f.Mul(range.scale, scale));
+  MENDEL_RETURN_IF_ERROR(f.status());
+  return y;
 }
 
 absl::StatusOr<ValueId> Recurrence::Parameter(int k, int64_t d) {
