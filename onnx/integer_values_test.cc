@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/evaluate.h"
+#include "graph/text.h"
 #include "onnx/import_case.h"
 
 namespace mendel {
@@ -138,6 +140,20 @@ TEST(IntegerValues, FractionsOfAttributesAreNotCutOff) {
   Builder::Set(node, "coordinate_transformation_mode", std::string("tf_crop_and_resize"));
   Builder::Set(node, "extrapolation_value", 1.5f);
   ExpectRefused(resize, absl::StatusCode::kInvalidArgument, "extrapolation_value 1.5 is no i32");
+}
+
+/// Sums of f32 are whole numbers below 2^24: 300 products of codes may leave that, if the stored
+/// weights are large.
+TEST(IntegerValues, ConvolutionsLeaveF32WhereTheirWeightsAreLarge) {
+  for (const auto& [weight, is_double] : {std::pair(2, false), {255, true}}) {
+    Builder model;
+    model.Input("x", {"1", "300", "1", "1"}, DType::kU8).Output("y");
+    model.Initializer("w", Tensor::Filled({DType::kU8, {1, 300, 1, 1}}, weight));
+    model.Node("ConvInteger", {"x", "w"}, {"y"});
+    EXPECT_EQ(PrintGraph(Import(model)->graph).find("f64") != std::string::npos, is_double);
+    EXPECT_THAT(Computed(model, {Tensor::Filled({DType::kU8, {1, 300, 1, 1}}, 255)}),
+                ElementsAre(300 * 255 * weight));
+  }
 }
 
 }  // namespace
