@@ -15,27 +15,22 @@ namespace mendel::cpu {
 namespace {
 
 /// Strides in elements.
-template <class T>
+template <class Left, class Right, class To>
 struct MatMulBlock {
-  const T* left;
-  const T* right;
-  T* to;
+  const Left* left;
+  const Right* right;
+  To* to;
   int64_t rows, columns, depth;
   int64_t left_stride, right_stride, to_stride;
 };
+template <class T>
+using TypedBlock = MatMulBlock<T, T, T>;
 
 /// A block of small integers has an even depth, and rows that six divides.
 constexpr int64_t kSmallDepth = 256, kSmallRows = 96;
-
-/// The same with a left operand in i32 and a right one in i16: panels of columns, in which two rows
-/// alternate. All are of 16 bits.
-struct SmallMatMulBlock {
-  const int32_t* left;
-  const int16_t* right;
-  uint32_t* to;
-  int64_t rows, columns, depth;
-  int64_t left_stride, panel_stride, to_stride;
-};
+/// All numbers are of 16 bits. The right operand has panels of columns, `right_stride` elements
+/// each, in which two rows alternate.
+using SmallBlock = MatMulBlock<int32_t, int16_t, uint32_t>;
 
 #define MENDEL_EACH_ISA "kernels/cpu/kernels/typed_matmul_kernel.inc"
 #include "kernels/cpu/simd/each_isa.inc"
@@ -55,7 +50,7 @@ class SmallIntegerMatMulKernel final : public Kernel {
     uint32_t* const to = bindings.At<uint32_t>(p_.to);
     const int64_t depth = EvenDepth(p_.depth), across = (p_.columns + kColumns - 1) / kColumns;
     const int64_t down = (p_.rows + kSmallRows - 1) / kSmallRows;
-    const int64_t work = kSmallRows * p_.depth * std::min(kColumns, p_.columns);
+    const int64_t work = std::min(kSmallRows, p_.rows) * p_.depth * std::min(kColumns, p_.columns);
     ParallelRange(across * down, GrainOf(work), [&](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) {
         const int64_t row = k / across * kSmallRows, column = k % across * kColumns;
@@ -98,15 +93,15 @@ class TypedMatMulKernel final : public Kernel {
     ParallelRange(p_.batch * blocks, GrainOf(work), [&](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) {
         const int64_t b = k / blocks, column = k % blocks * kColumns;
-        MatMulBlock<T> block{left + b * p_.left_step,
-                             right + b * p_.right_step + column,
-                             to + b * p_.rows * p_.columns + column,
-                             p_.rows,
-                             std::min(kColumns, p_.columns - column),
-                             0,
-                             p_.depth,
-                             p_.columns,
-                             p_.columns};
+        TypedBlock<T> block{left + b * p_.left_step,
+                            right + b * p_.right_step + column,
+                            to + b * p_.rows * p_.columns + column,
+                            p_.rows,
+                            std::min(kColumns, p_.columns - column),
+                            0,
+                            p_.depth,
+                            p_.columns,
+                            p_.columns};
         for (int64_t i = 0; i < p_.rows; ++i)
           std::fill_n(block.to + i * p_.columns, block.columns, T{});
         for (int64_t at = 0; at < p_.depth; at += kDepth) {
