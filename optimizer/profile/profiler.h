@@ -93,7 +93,8 @@ class Profiler {
   /// wrong is dropped with a warning. Nodes whose default is best are absent. Nodes equal to
   /// those of an earlier call (operator, attributes, types) have the choice of that call,
   /// whatever time is left. Where the time does not suffice for one program, and KeepAlgorithms was
-  /// not called, the choice is FirstRanked: the caller compares it with the default.
+  /// not called, nodes without a choice get what the backend ranks first: the caller compares it
+  /// with the default.
   absl::StatusOr<Algorithms> ChooseAlgorithms(const Graph& graph, double max_seconds);
   /// From now on ChooseAlgorithms tries only these names: those that won somewhere in the whole
   /// program.

@@ -188,8 +188,8 @@ absl::StatusOr<Algorithms> Profiler::MeasureAlgorithms(const Graph& graph, const
   if (!kept_.has_value() && first != first_seconds_.end() &&
       deadline_.SecondsLeft() < kFirstRuns * first->second) {
     cut = true;
-    Algorithms favorites = FirstRanked(graph);
-    for (const auto& [node, name] : known) favorites[node] = name;
+    Algorithms favorites = known;
+    for (const auto& [node, names] : offers) favorites[node] = names.front();
     return favorites;
   }
   AlgorithmTimes times{.trial = Trial(graph),
