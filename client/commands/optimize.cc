@@ -41,7 +41,7 @@ constexpr double kWrittenPerSecond = 0.8e9;  // bytes, with their hashes
 /// The time that everything before the writing may take after the first signal.
 itimerval grace{};
 
-/// A plan has about as many bytes as its model.
+/// A plan has about as many bytes as its model. Weights in files of their own do not count.
 void SetGrace(const std::string& model) {
   std::error_code missing;  // is reported by the import
   const auto bytes = std::filesystem::file_size(model, missing);
