@@ -79,7 +79,9 @@ void Load(const std::byte* base, const TileOperand& operand, const Loops& loops,
           int64_t count, float* out) {
   const TileConversion& conversion = *FindTileConversion(operand.dtype);
   const auto convert = [&](const std::byte* from, float* to, int64_t number) {
-    if (operand.scaled) {
+    if (!operand.table.empty()) {
+      for (int64_t i = 0; i < number; ++i) to[i] = operand.table[std::to_integer<uint8_t>(from[i])];
+    } else if (operand.scaled) {
       conversion.load_scaled(from, to, number, operand.zero, operand.scale);
     } else {
       conversion.load(from, to, number);
@@ -120,11 +122,13 @@ class ElementwiseKernel : public Kernel {
       : program_(std::move(program)), total_(NumElements(program_.extents)) {
     for (const TileOperand& operand : program_.operands)
       loops_.push_back(Collapse(program_.extents, operand.strides));
+    TranslateBytes();
   }
 
   absl::Status Run(const Bindings& bindings) override {
-    ParallelRange(total_, 1 << 14,
-                  [&](int64_t begin, int64_t end) { RunRange(bindings, begin, end); });
+    ParallelRange(total_, 1 << 14, [&](int64_t begin, int64_t end) {
+      bytes_.empty() ? RunRange(bindings, begin, end) : TranslateRange(bindings, begin, end);
+    });
     return absl::OkStatus();
   }
 
@@ -135,9 +139,18 @@ class ElementwiseKernel : public Kernel {
     float* const output =
         program_.output_dtype == DType::kF32 ? bindings.At<float>(program_.output) : nullptr;
     const bool at_once = AtOnce(bindings, output);
+    // One number for all elements is loaded once: no call writes an operand's register.
+    for (size_t k = 0; k < program_.operands.size(); ++k) {
+      if (!IsUniform(loops_[k])) continue;
+      const TileOperand& operand = program_.operands[k];
+      Load(bindings.Address(operand.place), operand, loops_[k], begin, std::min(kTile, end - begin),
+           storage[k]);
+      registers[k] = storage[k];
+    }
     for (int64_t at = begin; at < end; at += kTile) {
       const int64_t count = std::min(kTile, end - at);
       for (size_t k = 0; k < program_.operands.size(); ++k) {
+        if (IsUniform(loops_[k])) continue;
         const TileOperand& operand = program_.operands[k];
         registers[k] = operand.dtype == DType::kF32
                            ? Unbroken(bindings.At<float>(operand.place), loops_[k], at, count)
@@ -159,6 +172,30 @@ class ElementwiseKernel : public Kernel {
       if (!at_once)
         Store(bindings, registers[static_cast<size_t>(program_.result)], output, at, count);
     }
+  }
+
+  /// Sets bytes_ when the program is one table from codes to codes, which lie alike.
+  void TranslateBytes() {
+    if (!program_.calls.empty() || program_.operands.size() != 1 || total_ == 0) return;
+    const Loops& loops = loops_[0];
+    if (program_.operands[0].table.empty() || DTypeSize(program_.output_dtype) != 1 ||
+        loops.strides.size() != 1 || loops.strides[0] != 1)
+      return;
+    const std::vector<float>& table = program_.operands[0].table;
+    bytes_.resize(table.size());
+    Convert(table.data(), reinterpret_cast<std::byte*>(bytes_.data()),
+            static_cast<int64_t>(table.size()));
+  }
+
+  void TranslateRange(const Bindings& bindings, int64_t begin, int64_t end) const {
+    const uint8_t* const from = bindings.At<uint8_t>(program_.operands[0].place);
+    uint8_t* const to = bindings.At<uint8_t>(program_.output);
+    const uint8_t* const table = bytes_.data();
+    for (int64_t i = begin; i < end; ++i) to[i] = table[from[i]];
+  }
+
+  static bool IsUniform(const Loops& loops) {
+    return loops.strides.size() == 1 && loops.strides[0] == 0;
   }
 
   /// True when the last call may write the output itself. It must make the result, as floats, and
@@ -185,7 +222,12 @@ class ElementwiseKernel : public Kernel {
       std::memcpy(output + at, values, static_cast<size_t>(count) * sizeof(float));
       return;
     }
-    std::byte* const to = bindings.Address(program_.output) + at * DTypeSize(program_.output_dtype);
+    Convert(values, bindings.Address(program_.output) + at * DTypeSize(program_.output_dtype),
+            count);
+  }
+
+  /// From registers to the output's type, which is not f32.
+  void Convert(const float* values, std::byte* to, int64_t count) const {
     const TileConversion& conversion = *FindTileConversion(program_.output_dtype);
     if (program_.quantizes) {
       conversion.quantize(values, to, count, program_.quantization.data());
@@ -197,6 +239,7 @@ class ElementwiseKernel : public Kernel {
   TileProgram program_;
   std::vector<Loops> loops_;  ///< an entry an operand
   int64_t total_;
+  std::vector<uint8_t> bytes_;
 };
 
 }  // namespace
