@@ -149,7 +149,7 @@ class CpuBackend : public Backend {
     // This version changes with the speed of the kernels, because their measurements are stored.
     if (const WinogradIsa* isa = WinogradIsaHere(); isa != nullptr)
       identity +=
-          Cat("; winograd ", isa->name, " 5; strips 1; direct 7; attention 2; operators 13");
+          Cat("; winograd ", isa->name, " 5; strips 1; direct 7; attention 2; operators 14");
     for (const char* variable : {"OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY",
                                  "GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT", "OMP_DYNAMIC"}) {
       if (const char* value = std::getenv(variable); value != nullptr)
@@ -164,9 +164,9 @@ class CpuBackend : public Backend {
 
   absl::Status Supports(Numerics numerics) const override {
     if (numerics == Numerics::kInt8) {
-      if (SumsInt8Exactly()) return absl::OkStatus();
+      if (MultipliesInt8()) return absl::OkStatus();
       return Unsupported("this machine does not multiply in int8 (", InstructionSet(),
-                         "; VNNI is needed)");
+                         "; AVX2 is needed)");
     }
     if (numerics != Numerics::kBf16 && numerics != Numerics::kHigh)
       return Backend::Supports(numerics);

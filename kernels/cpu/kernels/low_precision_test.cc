@@ -56,7 +56,7 @@ TEST(LowPrecision, OfferedOnlyInItsClassAndWhereTheMachineHasIt) {
       EXPECT_EQ(backend.Compile(graph, options).status().code(), code);
     }
     const bool in_bf16 = numerics == Numerics::kBf16 || numerics == Numerics::kHigh;
-    const bool supported = numerics == Numerics::kInt8 ? SumsInt8Exactly()
+    const bool supported = numerics == Numerics::kInt8 ? MultipliesInt8()
                            : in_bf16                   ? MultipliesBf16()
                                                        : OperandRounding(numerics) == 0;
     EXPECT_EQ(backend.Supports(numerics).ok(), supported) << NumericsName(numerics);

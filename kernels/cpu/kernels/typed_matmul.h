@@ -19,14 +19,6 @@ struct TypedMatMul {
   int64_t left_step = 0, right_step = 0;
 };
 
-/// One product of i32 whose operands are small: at most kLargestSmallInteger in magnitude. Its
-/// right operand is packed. A processor multiplies pairs of such numbers at once.
-std::unique_ptr<Kernel> MakeSmallIntegerMatMulKernel(const TypedMatMul& problem);
-inline constexpr double kLargestSmallInteger = 32767;
-/// Packs a matrix [depth, columns] as so many elements.
-void PackSmallIntegers(const Tensor& integers, int16_t* to);
-int64_t PackedSmallIntegers(int64_t depth, int64_t columns);
-
 /// Integers wrap. Null for other types.
 std::unique_ptr<Kernel> MakeTypedMatMulKernel(const TypedMatMul& problem);
 

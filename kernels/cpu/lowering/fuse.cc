@@ -254,10 +254,10 @@ std::vector<std::optional<Group>> FindGroups(const Graph& graph, Folded& folded,
   std::vector<int32_t> owner(count, -1);  // last node of the group that a node is in
   std::vector<std::optional<Group>> groups(count);
   const auto integers = [&](int32_t id) -> std::shared_ptr<const IntegerProduct> {
-    if (!Allows(options.numerics, Numerics::kInt8)) return nullptr;
     const auto named = options.algorithms.find(id);
     if (named != options.algorithms.end() && !named->second.empty()) return nullptr;
-    return FindIntegerProduct(graph, folded, owner, id);
+    return FindIntegerProduct(graph, folded, owner, id,
+                              Allows(options.numerics, Numerics::kInt8));
   };
   for (int32_t id = 0; id < static_cast<int32_t>(count); ++id) {
     const std::shared_ptr<const IntegerProduct> product = integers(id);

@@ -196,14 +196,28 @@ std::optional<std::vector<double>> ScalesOf(const std::vector<double>& scale, in
   return scales;
 }
 
-std::optional<std::vector<int8_t>> BytesOf(const std::vector<double>& whole) {
-  std::vector<int8_t> bytes;
-  bytes.reserve(whole.size());
+/// nullopt when some are larger than a difference of two codes.
+std::optional<std::vector<int16_t>> SmallIntegersOf(const std::vector<double>& whole) {
+  std::vector<int16_t> integers;
+  integers.reserve(whole.size());
   for (const double value : whole) {
-    if (value < -128 || value > 127) return std::nullopt;
-    bytes.push_back(static_cast<int8_t>(value));
+    if (std::abs(value) > 255) return std::nullopt;
+    integers.push_back(static_cast<int16_t>(value));
   }
-  return bytes;
+  return integers;
+}
+
+/// True when oneDNN's types hold the product's.
+bool SuitsOneDnn(const IntegerProduct& product) {
+  return product.result != DType::kI32 &&
+         std::all_of(product.weights.begin(), product.weights.end(),
+                     [](int16_t weight) { return weight >= -128 && weight <= 127; });
+}
+
+bool IsFinite(const IntegerProduct& product) {
+  const auto finite = [](float x) { return std::isfinite(x); };
+  return std::all_of(product.scale.begin(), product.scale.end(), finite) &&
+         std::all_of(product.bias.begin(), product.bias.end(), finite);
 }
 
 bool IsCandidate(const Graph& graph, Folded& folded, int32_t root) {
@@ -222,9 +236,11 @@ bool IsCandidate(const Graph& graph, Folded& folded, int32_t root) {
 
 std::shared_ptr<const IntegerProduct> FindIntegerProduct(const Graph& graph, Folded& folded,
                                                          const std::vector<int32_t>& owner,
-                                                         int32_t root) {
-  if (!SumsInt8Exactly() || !IsCandidate(graph, folded, root)) return nullptr;
+                                                         int32_t root, bool scaled) {
+  if (!MultipliesInt8() || !IsCandidate(graph, folded, root)) return nullptr;
   const Node& node = graph.node(root);
+  const bool sums = node.outputs[0].dtype == DType::kI32;
+  if (!scaled && !sums) return nullptr;
   const std::optional<QuantizedOperand> source = FindQuantizedOperand(graph, node.inputs[0]);
   if (!source.has_value() || folded.IsConstant(source->codes)) return nullptr;
   const auto number = [&](ValueId value) { return NumElements(graph.type(value)) == 1; };
@@ -236,18 +252,25 @@ std::shared_ptr<const IntegerProduct> FindIntegerProduct(const Graph& graph, Fol
   }
   const std::optional<IntegerWeights> weights = FindIntegerWeights(graph, folded, node.inputs[1]);
   if (!weights.has_value()) return nullptr;
-  auto bytes = BytesOf(weights->whole);
+  auto integers = SmallIntegersOf(weights->whole);
   const bool conv = node.op->name == "Conv";
   const Shape& shape = graph.type(node.inputs[1]).shape;
   auto scales = ScalesOf(weights->scale, conv ? shape[0] : shape[1], !conv);
-  if (!bytes.has_value() || !scales.has_value()) return nullptr;
+  if (!integers.has_value() || !scales.has_value()) return nullptr;
   for (double& scale : *scales) scale *= source_scale;
   IntegerChain chain(graph, folded, owner, root, *scales);
   if (conv && node.inputs.size() > 2 && !chain.AddBias(node.inputs[2])) return nullptr;
-  if (!chain.Grow()) return nullptr;
-  auto product = std::make_shared<IntegerProduct>(chain.Finish());
+  auto product = std::make_shared<IntegerProduct>();
+  if (scaled && chain.Grow()) {
+    *product = chain.Finish();
+  } else if (sums) {
+    product->nodes = {root};
+    product->result = DType::kI32;
+  } else {
+    return nullptr;
+  }
   product->source = source->codes;
-  product->weights = std::move(*bytes);
+  product->weights = std::move(*integers);
   if (source->zero.has_value() && folded.IsConstant(*source->zero)) {
     const double zero = folded.Exact(*source->zero).At(0);
     if (zero < -128 || zero > 255) return nullptr;
@@ -257,8 +280,13 @@ std::shared_ptr<const IntegerProduct> FindIntegerProduct(const Graph& graph, Fol
     if (cast.op->name != "Cast" || DTypeSize(graph.type(cast.inputs[0]).dtype) != 1) return nullptr;
     product->runtime_zero = source->zero;
   }
-  product->chosen = ChooseInteger(graph, root, *product);
-  return product->chosen.has_value() ? product : nullptr;
+  if (!IsFinite(*product)) return nullptr;
+  if (SumsInt8Exactly() && SuitsOneDnn(*product)) {
+    product->chosen = ChooseInteger(graph, root, *product);
+  } else {
+    product->native = NativeInteger(graph, root, *product);
+  }
+  return product->chosen.has_value() || product->native != nullptr ? product : nullptr;
 }
 
 std::vector<ValueId> OperandsOf(const IntegerProduct& product) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "kernels/cpu/kernels/integer_conv.h"
 #include "kernels/cpu/lowering/contraction.h"
 #include "kernels/cpu/lowering/fuse.h"
 #include "kernels/cpu/lowering/lowering.h"
@@ -15,31 +16,35 @@
 namespace mendel::cpu {
 
 /// True where oneDNN sums products of u8 and i8 in 32 bits without saturating in between (VNNI).
-/// Other machines multiply in f32, which is exact for small sums, and was faster.
+/// Other machines have the kernels of integer_conv.h.
 bool SumsInt8Exactly();
+/// True where products of quantized operands run in integers: from AVX2 on.
+bool MultipliesInt8();
 
-/// The sums are integers: sum of (source - source zero) * weights. Then, in f32, with one number a
-/// channel or none: (sum + bias) * scale, the activations and, for a quantized result, rounding,
-/// zero point and saturation.
+/// The sums are integers: sum of (source - source zero) * weights. An i32 result is these. For any
+/// other, f32 follows, with one number a channel or none: (sum + bias) * scale, the activations
+/// and, for a quantized result, rounding, zero point and saturation.
 struct IntegerProduct {
   std::vector<int32_t> nodes;  ///< ascending; the last one's value is the result
   ValueId source;              ///< codes, u8 or i8
   int32_t source_zero = 0;
   std::optional<ValueId> runtime_zero;  ///< i32, one number; then source_zero is 0
-  std::vector<int8_t> weights;          ///< as stored in the graph, row-major
+  std::vector<int16_t> weights;         ///< in the graph's order; magnitudes up to 255
   std::vector<float> bias, scale;
   std::vector<Activation> activations;
   bool rounds = false;  ///< halves to even before an odd zero point is added
   int32_t result_zero = 0;
-  DType result = DType::kF32;    ///< f32, u8 or i8
-  std::optional<Chosen> chosen;  ///< the primitive
+  DType result = DType::kF32;                 ///< i32, f32, u8 or i8
+  std::optional<Chosen> chosen;               ///< oneDNN's primitive
+  std::shared_ptr<const IntegerConv> native;  ///< or the problem of a native kernel, without places
 };
 
 /// The product that node `root` begins, with the nodes after it that it computes; null when it does
-/// not run in integers. Nodes with an `owner` of at least 0 are taken.
+/// not run in integers. Without `scaled` it has the root alone, whose value is i32: such sums are
+/// what the operator means, in any numerics class. Nodes with an `owner` of at least 0 are taken.
 std::shared_ptr<const IntegerProduct> FindIntegerProduct(const Graph& graph, Folded& folded,
                                                          const std::vector<int32_t>& owner,
-                                                         int32_t root);
+                                                         int32_t root, bool scaled);
 /// Values that the product reads.
 std::vector<ValueId> OperandsOf(const IntegerProduct& product);
 

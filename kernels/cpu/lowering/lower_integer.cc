@@ -105,6 +105,7 @@ std::optional<Chosen> ChooseInteger(const Graph& graph, int32_t root,
 
 absl::Status LowerIntegerProduct(Lowering& lowering, const Group& group) {
   const IntegerProduct& product = *group.integer;
+  if (product.native != nullptr) return LowerNativeInteger(lowering, group);
   const Graph& graph = lowering.graph();
   const int32_t root = group.nodes[0];
   const Chosen& chosen = *product.chosen;
@@ -116,8 +117,8 @@ absl::Status LowerIntegerProduct(Lowering& lowering, const Group& group) {
   };
   std::vector<PrimitiveArgument> arguments = {
       {DNNL_ARG_SRC, chosen.src, lowering.In(product.source, layout(product.source))}};
-  std::vector<std::byte> bytes(product.weights.size());
-  std::memcpy(bytes.data(), product.weights.data(), bytes.size());
+  std::vector<std::byte> bytes;
+  for (const int16_t weight : product.weights) bytes.push_back(static_cast<std::byte>(weight));
   const Tensor weights({DType::kI8, graph.type(graph.node(root).inputs[1]).shape},
                        std::move(bytes));
   arguments.push_back(
