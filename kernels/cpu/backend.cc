@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "kernels/cpu/kernels/low_precision.h"
 #include "kernels/cpu/kernels/winograd.h"
+#include "kernels/cpu/lowering/code_function.h"
 #include "kernels/cpu/lowering/conv_layout.h"
 #include "kernels/cpu/lowering/fold_cache.h"
 #include "kernels/cpu/lowering/integer_product.h"
@@ -83,6 +84,10 @@ absl::StatusOr<Program> LowerGraph(const Graph& graph, const CompileOptions& opt
     }
     if (!groups[i].has_value()) {
       if (!grouped[i]) MENDEL_RETURN_IF_ERROR(LowerAlone(lowering, id));
+      continue;
+    }
+    if (groups[i]->function != nullptr) {
+      LowerCodeFunction(lowering, *groups[i]);
       continue;
     }
     absl::StatusOr<bool> done = groups[i]->contraction

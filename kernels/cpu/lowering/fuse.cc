@@ -4,6 +4,7 @@
 #include <map>
 #include <string_view>
 
+#include "kernels/cpu/lowering/code_function.h"
 #include "kernels/cpu/lowering/decomposed_activation.h"
 #include "kernels/cpu/lowering/integer_product.h"
 #include "kernels/cpu/lowering/lower.h"
@@ -156,18 +157,23 @@ class ElementwiseChain {
   bool shiftable_ = true;  ///< a summand could still go into the bias
 };
 
-/// The nodes that read a node's value. Integer products read codes instead of what is computed
-/// from them.
+/// The nodes that read a node's value. Integer products and functions of codes read the codes
+/// instead of what is computed from them.
 class Readers {
  public:
   Readers(const Graph& graph, const std::vector<int32_t>& owner,
           const std::vector<std::optional<Group>>& groups)
       : graph_(graph), owner_(owner), groups_(groups) {
     for (const std::optional<Group>& group : groups) {
-      if (!group.has_value() || group->integer == nullptr) continue;
-      for (const ValueId operand : OperandsOf(*group->integer))
-        products_[operand.node].push_back(group->nodes[0]);
+      if (group.has_value()) Add(*group);
     }
+  }
+
+  void Add(const Group& group) {
+    std::vector<ValueId> operands;
+    if (group.integer != nullptr) operands = OperandsOf(*group.integer);
+    if (group.function != nullptr) operands = {group.function->source};
+    for (const ValueId operand : operands) others_[operand.node].push_back(group.nodes[0]);
   }
 
   /// The caller visits nodes from last to first, so that later `unread` nodes are known.
@@ -175,13 +181,16 @@ class Readers {
     std::vector<int32_t> readers;
     for (const int32_t user : graph_.users(id)) {
       const int32_t home = owner_[static_cast<size_t>(user)];
-      const bool integer = home >= 0 && groups_[static_cast<size_t>(home)].has_value() &&
-                           groups_[static_cast<size_t>(home)]->integer != nullptr;
+      const Group* const group = home >= 0 && groups_[static_cast<size_t>(home)].has_value()
+                                     ? &*groups_[static_cast<size_t>(home)]
+                                     : nullptr;
+      const bool codes =
+          group != nullptr && (group->integer != nullptr || group->function != nullptr);
       const bool inside = home == owner_[static_cast<size_t>(id)];
-      if (unread.count(user) == 0 && (!integer || inside)) readers.push_back(user);
+      if (unread.count(user) == 0 && (!codes || inside)) readers.push_back(user);
     }
-    if (const auto products = products_.find(id); products != products_.end())
-      readers.insert(readers.end(), products->second.begin(), products->second.end());
+    if (const auto others = others_.find(id); others != others_.end())
+      readers.insert(readers.end(), others->second.begin(), others->second.end());
     return readers;
   }
 
@@ -189,13 +198,14 @@ class Readers {
   const Graph& graph_;
   const std::vector<int32_t>& owner_;
   const std::vector<std::optional<Group>>& groups_;
-  std::map<int32_t, std::vector<int32_t>> products_;
+  std::map<int32_t, std::vector<int32_t>> others_;
 };
 
 /// Elementwise nodes whose only user is an elementwise node of the same shape join its group.
 void GroupElementwise(const Graph& graph, Folded& folded, std::vector<int32_t>& owner,
                       std::vector<std::optional<Group>>& groups, std::set<int32_t>& unread) {
-  const Readers readers(graph, owner, groups);
+  Readers readers(graph, owner, groups);
+  const std::map<int32_t, CodeFunction> functions = FindCodeFunctions(graph, folded, owner);
   for (int32_t id = static_cast<int32_t>(graph.nodes().size()) - 1; id >= 0; --id) {
     const std::vector<int32_t> users = readers.Of(id, unread);
     if (users.empty() && !graph.users(id).empty() && !graph.IsOutput(id)) {
@@ -205,11 +215,21 @@ void GroupElementwise(const Graph& graph, Folded& folded, std::vector<int32_t>& 
     if (owner[static_cast<size_t>(id)] >= 0 || folded.IsConstant({id, 0}) ||
         !IsElementwise(graph, folded, id))
       continue;
+    if (const auto function = functions.find(id); function != functions.end()) {
+      Group group;
+      group.nodes = {id};
+      group.function = std::make_shared<const CodeFunction>(function->second);
+      owner[static_cast<size_t>(id)] = id;
+      readers.Add(group);
+      groups[static_cast<size_t>(id)] = std::move(group);
+      continue;
+    }
     int32_t home = id;
     if (!graph.IsOutput(id) && !users.empty()) {
       const int32_t candidate = owner[static_cast<size_t>(users[0])];
       bool joins = candidate >= 0 && groups[static_cast<size_t>(candidate)].has_value() &&
                    !groups[static_cast<size_t>(candidate)]->contraction &&
+                   groups[static_cast<size_t>(candidate)]->function == nullptr &&
                    groups[static_cast<size_t>(candidate)]->nodes.size() < 24 &&
                    graph.node(candidate).outputs[0].shape == graph.node(id).outputs[0].shape;
       for (int32_t user : users) joins = joins && owner[static_cast<size_t>(user)] == candidate;
@@ -256,8 +276,7 @@ std::vector<std::optional<Group>> FindGroups(const Graph& graph, Folded& folded,
   const auto integers = [&](int32_t id) -> std::shared_ptr<const IntegerProduct> {
     const auto named = options.algorithms.find(id);
     if (named != options.algorithms.end() && !named->second.empty()) return nullptr;
-    return FindIntegerProduct(graph, folded, owner, id,
-                              Allows(options.numerics, Numerics::kInt8));
+    return FindIntegerProduct(graph, folded, owner, id, Allows(options.numerics, Numerics::kInt8));
   };
   for (int32_t id = 0; id < static_cast<int32_t>(count); ++id) {
     const std::shared_ptr<const IntegerProduct> product = integers(id);

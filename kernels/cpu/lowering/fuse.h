@@ -71,6 +71,7 @@ struct AttentionChain {
 };
 
 struct IntegerProduct;  // integer_product.h
+struct CodeFunction;    // code_function.h
 
 /// Nodes that become one step, ascending. A contraction (Conv, ConvTranspose, MatMul) with its
 /// post_ops, or elementwise nodes. No value inside is read outside, except the last node's.
@@ -85,12 +86,13 @@ struct Group {
   /// Values of each image and channel of the group's value, computed with it, likewise.
   std::optional<ValueId> mean = {};
   std::shared_ptr<const IntegerProduct> integer = {};  ///< computed in integers
+  std::shared_ptr<const CodeFunction> function = {};   ///< its value, read from a table
   bool narrow = false;  ///< the group's value may be kept in bf16 (low_precision.h)
 };
 
 /// Groups by their last node. Every elementwise or contraction node is in exactly one group; other
-/// nodes are in none. So are `unread` nodes, which nothing reads because integer products read the
-/// codes instead; they need no step.
+/// nodes are in none. So are `unread` nodes, which nothing reads because integer products and
+/// functions of codes read the codes instead; they need no step.
 std::vector<std::optional<Group>> FindGroups(const Graph& graph, Folded& folded,
                                              const CompileOptions& options,
                                              std::set<int32_t>& unread);

@@ -299,6 +299,78 @@ TEST(Int8, ProductsTakeZeroPointsAtRunTime) {
   }
 }
 
+/// x * clip(x + 3), with codes after each step: two ways lead from the first codes to the last.
+ValueId QuantizedSwish(Net& net, ValueId codes, ValueId* between = nullptr) {
+  const ValueId x = net.Dequantized(codes, 1.0 / 16, 101);
+  const ValueId shifted = net.Op("Add", {x, net.Number(DType::kF32, 3)});
+  ValueId gate = net.Op("Clip", {shifted}, {{"min", 0.0}, {"max", 6.0}});
+  gate = net.Quantized(gate, 1.0 / 32, 0, DType::kU8);
+  if (between != nullptr) *between = gate;
+  const ValueId y = net.Op("Mul", {x, net.Dequantized(gate, 1.0 / 32, 0)});
+  return net.Quantized(y, 0.25, -3, DType::kI8);
+}
+
+TEST(Int8, FunctionsOfCodesAreTables) {
+  for (const DType dtype : kCodes) {
+    for (const Shape& shape : {Shape{2, 3, 5, 7}, Shape{1}, Shape{1500}}) {
+      Net net;
+      const auto kernels = net.Check(QuantizedSwish(net, net.Input(dtype, shape)));
+      EXPECT_THAT(kernels, testing::ElementsAre("table of codes"));
+    }
+  }
+}
+
+/// Codes in between are computed when they are read.
+TEST(Int8, CodesWithinAFunctionMayBeRead) {
+  Net net;
+  ValueId gate;
+  const ValueId codes = QuantizedSwish(net, net.Input(DType::kU8, {3, 400}), &gate);
+  net.builder.Output("gate", gate);
+  const ValueId last = net.Quantized(net.Dequantized(codes, 0.25, -3), 0.5, 7, DType::kU8);
+  EXPECT_THAT(net.Check(last), testing::ElementsAre("table of codes", "table of codes"));
+}
+
+/// A value in between that is no code keeps its nodes.
+TEST(Int8, FloatsWithinAFunctionMayBeRead) {
+  Net net;
+  const ValueId x = net.Dequantized(net.Input(DType::kU8, {3, 400}), 0.25, 9);
+  const ValueId tanh = net.Op("Tanh", {x});
+  net.builder.Output("sum", net.Op("Add", {tanh, net.Input(DType::kF32, {3, 400})}));
+  const auto kernels = net.Check(net.Quantized(tanh, 1.0 / 64, 3, DType::kU8));
+  EXPECT_THAT(kernels, Contains("table of codes"));
+  EXPECT_EQ(kernels.size(), 2u) << testing::PrintToString(kernels);
+}
+
+/// Two tensors, or one number a channel, are no table.
+TEST(Int8, OtherFunctionsAreNoTables) {
+  Net two;
+  const ValueId x = two.Dequantized(two.Input(DType::kU8, {3, 400}), 0.25, 9);
+  const ValueId y = two.Dequantized(two.Input(DType::kU8, {3, 400}), 0.5, 1);
+  EXPECT_THAT(two.Check(two.Quantized(two.Op("Mul", {x, y}), 2, 3, DType::kU8)),
+              testing::ElementsAre("tile chain"));
+  Net channels;
+  const ValueId scale = channels.Weights(DType::kF32, {400}, 1, 9, 0.125);
+  const ValueId z = channels.Dequantized(channels.Input(DType::kI8, {3, 400}), scale, {});
+  EXPECT_THAT(channels.Check(channels.Quantized(z, 2, 3, DType::kU8)),
+              testing::ElementsAre("tile chain"));
+}
+
+/// Codes between two convolutions in f32 lie in the layout that those like.
+TEST(Int8, FunctionsOfCodesBetweenConvolutions) {
+  for (const int64_t channels : {16, 20}) {
+    Net net;
+    const auto conv = [&](ValueId x) {
+      return net.Op(
+          "Conv", {x, net.Weights(DType::kF32, {channels, channels, 3, 3}, -2, 2, 0.25)},
+          {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}});
+    };
+    const ValueId x = net.Input(DType::kF32, {1, channels, 9, 9});
+    const ValueId codes = net.Quantized(conv(x), 0.5, 101, DType::kU8);
+    const ValueId y = net.Dequantized(QuantizedSwish(net, codes), 0.25, -3);
+    EXPECT_THAT(net.Check(conv(y)), Contains("table of codes"));
+  }
+}
+
 /// The most that a processor without VNNI must not lose: both codes of a pair at their ends.
 TEST(Int8, SumsDoNotSaturate) {
   for (const int64_t weight : {127, -128, 64, -64}) {

@@ -9,6 +9,7 @@
 #include "kernels/cpu/kernels/elementwise.h"
 #include "kernels/cpu/lowering/lower.h"
 #include "kernels/cpu/lowering/small_integers.h"
+#include "kernels/cpu/lowering/tile_call.h"
 #include "kernels/cpu/lowering/tile_peephole.h"
 
 namespace mendel::cpu {
@@ -157,23 +158,13 @@ class Builder {
     return true;
   }
 
-  /// True for a Cast that does not change the number in the register.
-  bool KeepsNumbers(const Node& node) const {
-    if (node.op->name != "Cast") return false;
-    const DType from = lowering_.type(node.inputs[0]).dtype, to = node.outputs[0].dtype;
-    return from == to || to == DType::kF32 || (to == DType::kI32 && IsIntegral(from));
-  }
-
   void AddCall(int32_t id) {
     const Node& node = lowering_.graph().node(id);
-    if (KeepsNumbers(node)) {
+    if (KeepsNumbers(lowering_.graph(), node)) {
       registers_[{id, 0}] = registers_.at(node.inputs[0]);
       return;
     }
-    TileCall call;
-    call.name = TileName(node);
-    call.function = FindTileFunction(call.name);
-    call.parameters = Parameters(node);
+    TileCall call = TileCallOf(node);
     call.in.fill(registers_.at(node.inputs[0]));
     if (node.op->name == "BatchNormalization") {
       call.in = {registers_.at(node.inputs[0]), registers_.at({id, 1}), registers_.at({id, 2})};
@@ -224,6 +215,20 @@ class Builder {
 };
 
 }  // namespace
+
+TileCall TileCallOf(const Node& node) {
+  TileCall call;
+  call.name = TileName(node);
+  call.function = FindTileFunction(call.name);
+  call.parameters = Parameters(node);
+  return call;
+}
+
+bool KeepsNumbers(const Graph& graph, const Node& node) {
+  if (node.op->name != "Cast") return false;
+  const DType from = graph.type(node.inputs[0]).dtype, to = node.outputs[0].dtype;
+  return from == to || to == DType::kF32 || (to == DType::kI32 && IsIntegral(from));
+}
 
 bool IsElementwise(const Graph& graph, Folded& folded, int32_t id) {
   const Node& node = graph.node(id);
