@@ -164,14 +164,14 @@ class IntegerConvKernel final : public Kernel {
     return {c_.scale.data(), c_.shift.data(), c_.low, c_.high, c_.result_zero};
   }
 
-  /// Where the positions of a block read their codes.
+  /// Sets where the positions of a block read their codes, and returns their number.
   int64_t SetRows(const uint8_t* codes, int64_t row, const uint8_t** rows) const {
     const int64_t count = std::min(block_rows_, rows_ - row);
     for (int64_t r = 0; r < count; ++r) rows[r] = codes + codes_.CornerOf(row + r);
     return count;
   }
 
-  /// What a panel's sums begin with: minus the zero point's part.
+  /// Sums of a panel begin with minus the zero point's part.
   void FirstSums(const Bindings& bindings, int64_t channel, int32_t zero, int32_t* to) const {
     const int32_t* const weight_sums = bindings.At<int32_t>(c_.weights) + channel;
     for (int64_t c = 0; c < isa_.panel; ++c) to[c] = -zero * weight_sums[c];

@@ -22,7 +22,7 @@ struct Case {
   std::vector<uint8_t> source;
 };
 
-/// What positive and negative weights there are decides how sums are bundled.
+/// The kinds differ in how many quads a sum in 16 bits holds.
 int64_t RandomWeight(Rng& rng, int kind) {
   if (kind == 0) return rng.Between(-20, 20);
   if (kind == 1) return rng.Flip() ? 127 : -128;
@@ -106,7 +106,7 @@ int32_t SumAt(const Case& c, int64_t position, int64_t channel) {
   return static_cast<int32_t>(sum);
 }
 
-/// As a float; an i32 result is small enough.
+/// A double holds every result.
 double ResultAt(const Case& c, int64_t position, int64_t channel) {
   const IntegerConv& conv = c.conv;
   const int32_t sum = SumAt(c, position, channel);

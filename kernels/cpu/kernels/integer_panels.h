@@ -28,7 +28,7 @@ struct StoredIntegers {
   int64_t Quads() const { return Depth() / run * RunQuads(); }
 };
 
-/// Where packed weights lie. A buffer begins with the sums of each channel's weights, with room for
+/// Packed weights in a buffer. It begins with the sums of each channel's weights, with room for
 /// a panel after the last channel.
 class IntegerPanels {
  public:

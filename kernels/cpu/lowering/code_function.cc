@@ -20,7 +20,7 @@ using Values = std::array<float, kCodes>;
 
 bool IsCode(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }
 
-/// What a value is for each byte of its source.
+/// A value for each byte of its source.
 struct Decided {
   ValueId source;
   Values values;
