@@ -60,7 +60,9 @@ class Codes {
     return At(number / c_.Positions() * extent_[0] + z * c_.stride[0], y * c_.stride[1],
               x * c_.stride[2]);
   }
-  /// From there to the codes of each quad of the depth, or of each tap when it is depthwise.
+  /// From a position's first code to that of the next one along the last dimension.
+  int64_t Step() const { return c_.stride[2] * channels_; }
+  /// From a first code to those of each quad of the depth, or of each tap when it is depthwise.
   std::vector<int32_t> Offsets() const {
     const int64_t run = c_.IsDepthwise() ? 1 : c_.Run();
     std::vector<int32_t> offsets;
@@ -167,7 +169,13 @@ class IntegerConvKernel final : public Kernel {
   /// Sets where the positions of a block read their codes, and returns their number.
   int64_t SetRows(const uint8_t* codes, int64_t row, const uint8_t** rows) const {
     const int64_t count = std::min(block_rows_, rows_ - row);
-    for (int64_t r = 0; r < count; ++r) rows[r] = codes + codes_.CornerOf(row + r);
+    for (int64_t r = 0; r < count;) {
+      const uint8_t* corner = codes + codes_.CornerOf(row + r);
+      for (int64_t x = (row + r) % c_.out[2]; x < c_.out[2] && r < count; ++x, ++r) {
+        rows[r] = corner;
+        corner += codes_.Step();
+      }
+    }
     return count;
   }
 

@@ -17,13 +17,13 @@ inline constexpr int kMostWeight = 128;
 inline constexpr int64_t kQuad = 4;
 
 /// The weights of one panel of columns, for one block of the depth: entries of a quad each. Bundles
-/// of four entries come first, then those of two, then single ones. A bundle is summed in 16 bits.
-/// A quad with too large weights has two entries that add up to it.
+/// of four entries come first, then those of three, of two, and single ones. A bundle is summed in
+/// 16 bits. A quad with too large weights has two entries that add up to it.
 struct IntegerChunk {
-  int64_t columns = 0;                    ///< that exist
-  int64_t fours = 0, twos = 0, ones = 0;  ///< bundles
-  const int32_t* quads = nullptr;         ///< bytes from a row's codes to the quad, one an entry
-  const int8_t* weights = nullptr;        ///< of each entry the panel's columns, kQuad each
+  int64_t columns = 0;                                ///< that exist
+  int64_t fours = 0, threes = 0, twos = 0, ones = 0;  ///< bundles
+  const int32_t* quads = nullptr;   ///< bytes from a row's codes to the quad, one an entry
+  const int8_t* weights = nullptr;  ///< of each entry the panel's columns, kQuad each
 };
 
 /// From sums to results. Scales and shifts have room for a panel after the last channel. The bounds

@@ -18,7 +18,7 @@ int64_t RoundUp(int64_t value, int64_t unit) { return Ceil(value, unit) * unit; 
 
 /// Bundles of a chunk, stored with it.
 struct Sections {
-  int32_t fours, twos, ones;
+  int32_t fours, threes, twos, ones;
 };
 
 using Entry = std::array<int8_t, kMostPanel * kQuad>;
@@ -132,7 +132,7 @@ class Bundler {
     while (!open_.empty()) Close(0);
     const size_t size = static_cast<size_t>(panel * kQuad);
     auto* quads = reinterpret_cast<int32_t*>(to + entries_.size() * size);
-    for (const std::vector<int32_t>* list : {&fours_, &twos_, &ones_}) {
+    for (const std::vector<int32_t>* list : {&fours_, &threes_, &twos_, &ones_}) {
       for (const int32_t number : *list) {
         const auto& [quad, entry] = entries_[static_cast<size_t>(number)];
         std::memcpy(to, entry.data(), size);
@@ -140,9 +140,9 @@ class Bundler {
         to += size;
       }
     }
-    const Sections sections{static_cast<int32_t>(fours_.size() / 4),
-                            static_cast<int32_t>(twos_.size() / 2),
-                            static_cast<int32_t>(ones_.size())};
+    const Sections sections{
+        static_cast<int32_t>(fours_.size() / 4), static_cast<int32_t>(threes_.size() / 3),
+        static_cast<int32_t>(twos_.size() / 2), static_cast<int32_t>(ones_.size())};
     std::memcpy(quads, &sections, sizeof(sections));
   }
 
@@ -156,18 +156,15 @@ class Bundler {
   void Close(size_t k) {
     const std::vector<int32_t> entries = std::move(open_[k].entries);
     open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(k));
-    size_t at = 0;
-    for (const auto& [size, list] : {std::pair{4, &fours_}, {2, &twos_}, {1, &ones_}}) {
-      for (; entries.size() - at >= static_cast<size_t>(size); at += static_cast<size_t>(size))
-        list->insert(list->end(), entries.begin() + static_cast<std::ptrdiff_t>(at),
-                     entries.begin() + static_cast<std::ptrdiff_t>(at) + size);
-    }
+    std::vector<int32_t>* const lists[] = {&ones_, &twos_, &threes_, &fours_};
+    std::vector<int32_t>& list = *lists[entries.size() - 1];
+    list.insert(list.end(), entries.begin(), entries.end());
   }
 
   int64_t lanes_;
   std::vector<std::pair<int32_t, Entry>> entries_;
   std::vector<Bundle> open_;
-  std::vector<int32_t> fours_, twos_, ones_;
+  std::vector<int32_t> fours_, threes_, twos_, ones_;
 };
 
 /// Calls use(quad, entry) for the entries of a chunk.
@@ -248,6 +245,7 @@ IntegerChunk IntegerPanels::ChunkAt(const std::byte* packed, int64_t group, int6
   Sections sections;
   std::memcpy(&sections, chunk.quads + place.entries, sizeof(sections));
   chunk.fours = sections.fours;
+  chunk.threes = sections.threes;
   chunk.twos = sections.twos;
   chunk.ones = sections.ones;
   return chunk;
