@@ -1,11 +1,11 @@
 #include "kernels/cpu/lowering/code_function.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "kernels/cpu/kernels/code_table.h"
 #include "kernels/cpu/kernels/typed.h"
 #include "kernels/cpu/lowering/lower.h"
 #include "kernels/cpu/lowering/tile_call.h"
@@ -108,15 +108,7 @@ class TableKernel final : public Kernel {
     const uint8_t* const from = bindings.At<uint8_t>(from_);
     uint8_t* const to = bindings.At<uint8_t>(to_);
     ParallelRange(count_, GrainOf(1), [&](int64_t begin, int64_t end) {
-      int64_t i = begin;
-      // Eight bytes are one load and one store.
-      for (; i + 8 <= end; i += 8) {
-        uint64_t codes, results = 0;
-        std::memcpy(&codes, from + i, sizeof(codes));
-        for (int k = 0; k < 64; k += 8) results |= uint64_t{table_[(codes >> k) & 255]} << k;
-        std::memcpy(to + i, &results, sizeof(results));
-      }
-      for (; i < end; ++i) to[i] = table_[from[i]];
+      Translate(from + begin, end - begin, table_, to + begin);
     });
     return absl::OkStatus();
   }

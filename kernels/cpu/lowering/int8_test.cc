@@ -2,6 +2,7 @@
 // definitions of their operators.
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "graph/graph.h"
 #include "gtest/gtest.h"
+#include "kernels/cpu/kernels/code_table.h"
 #include "kernels/cpu/lowering/integer_product.h"
 #include "kernels/cpu/testing/test_support.h"
 
@@ -368,6 +370,20 @@ TEST(Int8, FunctionsOfCodesBetweenConvolutions) {
     const ValueId codes = net.Quantized(conv(x), 0.5, 101, DType::kU8);
     const ValueId y = net.Dequantized(QuantizedSwish(net, codes), 0.25, -3);
     EXPECT_THAT(net.Check(conv(y)), Contains("table of codes"));
+  }
+}
+
+TEST(Int8, TablesTranslateEveryCode) {
+  Rng rng(7);
+  std::array<uint8_t, 256> table;
+  for (uint8_t& byte : table) byte = static_cast<uint8_t>(rng.Below(256));
+  for (const int64_t count : {0, 1, 31, 32, 33, 256, 1000}) {
+    std::vector<uint8_t> from, to(static_cast<size_t>(count) + 1, 77), want;
+    for (int64_t k = 0; k < count; ++k) from.push_back(static_cast<uint8_t>(k * 37 + k / 256));
+    for (const uint8_t code : from) want.push_back(table[code]);
+    want.push_back(77);  // nothing is written behind the end
+    Translate(from.data(), count, table, to.data());
+    EXPECT_EQ(to, want);
   }
 }
 
