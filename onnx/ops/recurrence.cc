@@ -262,8 +262,9 @@ absl::StatusOr<ValueId> Recurrence::Weights(int k, int64_t d) {
   MENDEL_ASSIGN_OR_RETURN(const ValueId matrix,
                           op_.Reshape(each[static_cast<size_t>(d)], {shape[1], shape[2]}));
   if (!quantized_) return op_.Transpose(matrix, {1, 0});
-  MENDEL_ASSIGN_OR_RETURN(const ValueId zero, Parameter(k == 1 ? 9 : 11, d));
-  MENDEL_ASSIGN_OR_RETURN(const ValueId codes, op_.Cast(matrix, DType::kF32));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId parameter, Parameter(k == 1 ? 9 : 11, d));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId zero, op_.Cast(parameter, DType::kI32));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId codes, op_.Cast(matrix, DType::kI32));
   return op_.Emit("Sub", {codes, zero});
 }
 

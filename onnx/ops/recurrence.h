@@ -5,7 +5,7 @@
 //
 // Quantized weights (com.microsoft) are codes [directions, columns, gates * hidden] with a scale
 // and a zero point a direction or column. The input of all steps is quantized as a whole, the state
-// anew in each step, as DynamicQuantizeLinear does it. The products are of whole numbers, in f32. A
+// anew in each step, as DynamicQuantizeLinear does it. The products are sums of integers. A
 // loop's body cannot divide by the state's range, so that these recurrences are always unrolled.
 // The state of the whole batch has one range, as in ONNX Runtime with one thread. With several
 // threads, ONNX Runtime quantizes its rows apart, and its results depend on the number of threads.

@@ -31,8 +31,11 @@ absl::StatusOr<ValueId> Recurrence::QuantizedProduct(ValueId x, ValueId weights,
   const DynamicRange range = RangeOf(f, x, kSmallestScale);
   const ValueId codes = f.Op("Clip", {f.Add(f.Op("Round", {f.Div(x, range.scale)}), range.shift)},
                              {{"max", 255.0}, {"min", 0.0}});
-  const ValueId product = f.MatMul(f.Sub(codes, range.shift), weights);
-  const ValueId y = f.Mul(product, f.Mul(range.scale, scale));
+  const auto integers = [&](ValueId whole) {
+    return f.Cast(f.Cast(whole, DType::kU8), DType::kI32);
+  };
+  const ValueId sums = f.MatMul(f.Sub(integers(codes), integers(range.shift)), weights);
+  const ValueId y = f.Mul(f.Cast(sums, DType::kF32), f.Mul(range.scale, scale));
   MENDEL_RETURN_IF_ERROR(f.status());
   return y;
 }
