@@ -79,9 +79,7 @@ void Load(const std::byte* base, const TileOperand& operand, const Loops& loops,
           int64_t count, float* out) {
   const TileConversion& conversion = *FindTileConversion(operand.dtype);
   const auto convert = [&](const std::byte* from, float* to, int64_t number) {
-    if (!operand.table.empty()) {
-      for (int64_t i = 0; i < number; ++i) to[i] = operand.table[std::to_integer<uint8_t>(from[i])];
-    } else if (operand.scaled) {
+    if (operand.scaled) {
       conversion.load_scaled(from, to, number, operand.zero, operand.scale);
     } else {
       conversion.load(from, to, number);
@@ -122,13 +120,11 @@ class ElementwiseKernel : public Kernel {
       : program_(std::move(program)), total_(NumElements(program_.extents)) {
     for (const TileOperand& operand : program_.operands)
       loops_.push_back(Collapse(program_.extents, operand.strides));
-    TranslateBytes();
   }
 
   absl::Status Run(const Bindings& bindings) override {
-    ParallelRange(total_, 1 << 14, [&](int64_t begin, int64_t end) {
-      bytes_.empty() ? RunRange(bindings, begin, end) : TranslateRange(bindings, begin, end);
-    });
+    ParallelRange(total_, 1 << 14,
+                  [&](int64_t begin, int64_t end) { RunRange(bindings, begin, end); });
     return absl::OkStatus();
   }
 
@@ -174,26 +170,6 @@ class ElementwiseKernel : public Kernel {
     }
   }
 
-  /// Sets bytes_ when the program is one table from codes to codes, which lie alike.
-  void TranslateBytes() {
-    if (!program_.calls.empty() || program_.operands.size() != 1 || total_ == 0) return;
-    const Loops& loops = loops_[0];
-    if (program_.operands[0].table.empty() || DTypeSize(program_.output_dtype) != 1 ||
-        loops.strides.size() != 1 || loops.strides[0] != 1)
-      return;
-    const std::vector<float>& table = program_.operands[0].table;
-    bytes_.resize(table.size());
-    Convert(table.data(), reinterpret_cast<std::byte*>(bytes_.data()),
-            static_cast<int64_t>(table.size()));
-  }
-
-  void TranslateRange(const Bindings& bindings, int64_t begin, int64_t end) const {
-    const uint8_t* const from = bindings.At<uint8_t>(program_.operands[0].place);
-    uint8_t* const to = bindings.At<uint8_t>(program_.output);
-    const uint8_t* const table = bytes_.data();
-    for (int64_t i = begin; i < end; ++i) to[i] = table[from[i]];
-  }
-
   static bool IsUniform(const Loops& loops) {
     return loops.strides.size() == 1 && loops.strides[0] == 0;
   }
@@ -222,12 +198,7 @@ class ElementwiseKernel : public Kernel {
       std::memcpy(output + at, values, static_cast<size_t>(count) * sizeof(float));
       return;
     }
-    Convert(values, bindings.Address(program_.output) + at * DTypeSize(program_.output_dtype),
-            count);
-  }
-
-  /// From registers to the output's type, which is not f32.
-  void Convert(const float* values, std::byte* to, int64_t count) const {
+    std::byte* const to = bindings.Address(program_.output) + at * DTypeSize(program_.output_dtype);
     const TileConversion& conversion = *FindTileConversion(program_.output_dtype);
     if (program_.quantizes) {
       conversion.quantize(values, to, count, program_.quantization.data());
@@ -239,7 +210,6 @@ class ElementwiseKernel : public Kernel {
   TileProgram program_;
   std::vector<Loops> loops_;  ///< an entry an operand
   int64_t total_;
-  std::vector<uint8_t> bytes_;
 };
 
 }  // namespace

@@ -22,7 +22,6 @@ struct TileOperand {
   DType dtype = DType::kF32;  ///< as it lies in memory; registers are f32
   bool scaled = false;        ///< the register gets (element - zero) * scale
   float zero = 0, scale = 1;
-  std::vector<float> table = {};  ///< the register's number for each byte of u8 or i8; empty: none
 };
 
 /// registers[out] = function(registers[in...]). Registers 0 ... operands - 1 are the operands.

@@ -1,10 +1,10 @@
 // Convolutions and matrix products of codes (u8 or i8) and small weights, with exact sums in 32
-// bits, on processors without an instruction for them (VNNI).
+// bits, without an instruction for them (VNNI).
 //
 // A block of outputs (positions, columns) sums one block of the depth after another. A position
 // reads its codes in place. Where there is padding, the source is copied first, with the zero
-// point's code around each image. i8 codes are copied, too, and 128 is added. Sums begin with minus
-// the zero point's part.
+// point's code around each image. So it is where channels fill no quad or panel, and where codes
+// are i8: 128 is added to those. Sums begin with minus the zero point's part.
 //
 // The weights are packed so that no sum in 16 bits saturates (integer_kernels.h).
 #ifndef MENDEL_KERNELS_CPU_KERNELS_INTEGER_CONV_H_

@@ -44,7 +44,7 @@ Case RandomCase(Rng& rng) {
   conv.inputs = form == 3 ? 1 : rng.Between(1, form == 0 ? 1200 : 40);
   conv.outputs = form == 3 ? 1 : rng.Between(form == 2 ? 16 : 1, rng.Flip(0.2) ? 300 : 40);
   for (int d = 0; d < 3; ++d) {
-    conv.in[d] = form == 0 && d < 2 ? 1 : rng.Between(1, d == 0 ? 3 : 9);
+    conv.in[d] = form != 0 ? rng.Between(1, d == 0 ? 3 : 9) : d < 2 ? 1 : rng.Between(1, 130);
     conv.out[d] = conv.in[d];
     if (form == 0) continue;
     conv.taps[d] = rng.Between(1, d == 0 ? 2 : 3);

@@ -18,7 +18,7 @@ inline constexpr int64_t kQuad = 4;
 
 /// The weights of one panel of columns, for one block of the depth: entries of a quad each. Bundles
 /// of four entries come first, then those of three, of two, and single ones. A bundle is summed in
-/// 16 bits. A quad with too large weights has two entries that add up to it.
+/// 16 bits. A quad with too large weights has several entries that add up to it.
 struct IntegerChunk {
   int64_t columns = 0;                                ///< that exist
   int64_t fours = 0, threes = 0, twos = 0, ones = 0;  ///< bundles

@@ -273,10 +273,12 @@ std::vector<std::optional<Group>> FindGroups(const Graph& graph, Folded& folded,
   const size_t count = graph.nodes().size();
   std::vector<int32_t> owner(count, -1);  // last node of the group that a node is in
   std::vector<std::optional<Group>> groups(count);
+  IntegerOperands operands;
   const auto integers = [&](int32_t id) -> std::shared_ptr<const IntegerProduct> {
     const auto named = options.algorithms.find(id);
     if (named != options.algorithms.end() && !named->second.empty()) return nullptr;
-    return FindIntegerProduct(graph, folded, owner, id, Allows(options.numerics, Numerics::kInt8));
+    return FindIntegerProduct(graph, folded, owner, id, Allows(options.numerics, Numerics::kInt8),
+                              operands);
   };
   for (int32_t id = 0; id < static_cast<int32_t>(count); ++id) {
     const std::shared_ptr<const IntegerProduct> product = integers(id);

@@ -373,6 +373,37 @@ TEST(Int8, FunctionsOfCodesBetweenConvolutions) {
   }
 }
 
+/// A convolution in integers is not computed again in f32 with the depthwise one after it.
+TEST(Int8, ExpansionsOfDepthwiseConvolutionsStayInIntegers) {
+  Net net;
+  const ValueId x = net.Op("Relu", {QuantizedConv(net, {{1, 24, 9, 9}, 48}, DType::kU8, 77, 127)});
+  const ValueId y = net.Op("Conv", {x, net.Weights(DType::kF32, {48, 1, 3, 3}, -3, 3, 0.25)},
+                           {{"group", int64_t{48}},
+                            {"pads", Ints{1, 1, 1, 1}},
+                            {"strides", Ints{1, 1}},
+                            {"dilations", Ints{1, 1}}});
+  net.builder.Output("y", y);
+  const Graph graph = *net.builder.Build();
+  CompileOptions options;
+  options.numerics = Numerics::kInt8;
+  options.algorithms[y.node] = "depthwise-own:expand";
+  if (!MultipliesInt8()) return;
+  EXPECT_TRUE(Int8Runs(ExpectMatches(graph, net.inputs, options)));
+}
+
+/// The steps of an unrolled recurrence share the packed form of their weights.
+TEST(Int8, ProductsWithOneOperandAreExact) {
+  Net net;
+  const ValueId w = net.Cast(net.Weights(DType::kI8, {64, 64}, -9, 9), DType::kI32);
+  const ValueId zero = net.Cast(net.Input(DType::kU8, {}), DType::kI32);
+  ValueId codes = net.Input(DType::kU8, {3, 64});
+  for (int step = 0; step < 5; ++step) {
+    const ValueId sums = net.Op("MatMul", {net.Op("Sub", {net.Cast(codes, DType::kI32), zero}), w});
+    codes = net.Quantized(net.Cast(sums, DType::kF32), 256, 101, DType::kU8);
+  }
+  EXPECT_THAT(net.Check(codes), Contains(HasSubstr(MultipliesInt8() ? "int8 " : "typed")));
+}
+
 TEST(Int8, TablesTranslateEveryCode) {
   Rng rng(7);
   std::array<uint8_t, 256> table;

@@ -207,10 +207,22 @@ std::optional<std::vector<int16_t>> SmallIntegersOf(const std::vector<double>& w
   return integers;
 }
 
+std::shared_ptr<const IntegerOperand> FindOperand(const Graph& graph, Folded& folded, ValueId value,
+                                                  bool conv) {
+  const std::optional<IntegerWeights> weights = FindIntegerWeights(graph, folded, value);
+  if (!weights.has_value()) return nullptr;
+  auto integers = SmallIntegersOf(weights->whole);
+  const Shape& shape = graph.type(value).shape;
+  auto scales = ScalesOf(weights->scale, conv ? shape[0] : shape[1], !conv);
+  if (!integers.has_value() || !scales.has_value()) return nullptr;
+  return std::make_shared<const IntegerOperand>(
+      IntegerOperand{std::move(*integers), std::move(*scales)});
+}
+
 /// True when oneDNN's types hold the product's.
 bool SuitsOneDnn(const IntegerProduct& product) {
   return product.result != DType::kI32 &&
-         std::all_of(product.weights.begin(), product.weights.end(),
+         std::all_of(product.weights->integers.begin(), product.weights->integers.end(),
                      [](int16_t weight) { return weight >= -128 && weight <= 127; });
 }
 
@@ -225,8 +237,10 @@ bool IsCandidate(const Graph& graph, Folded& folded, int32_t root) {
   if (node.op->name != "Conv" && node.op->name != "MatMul") return false;
   const DType dtype = node.outputs[0].dtype;
   if (dtype != DType::kF32 && (dtype != DType::kI32 || node.op->name != "MatMul")) return false;
-  if (NumElements(node.outputs[0]) == 0 || !folded.IsConstant(node.inputs[1])) return false;
   const Shape& weights = graph.type(node.inputs[1]).shape;
+  if (NumElements(node.outputs[0]) == 0 || NumElements(weights) == 0 ||
+      !folded.IsConstant(node.inputs[1]))
+    return false;
   if (node.op->name == "MatMul") return weights.size() == 2 && weights[0] <= kMostDepth;
   return weights.size() <= 5 &&
          NumElements(weights) / std::max<int64_t>(1, weights[0]) <= kMostDepth;
@@ -236,7 +250,8 @@ bool IsCandidate(const Graph& graph, Folded& folded, int32_t root) {
 
 std::shared_ptr<const IntegerProduct> FindIntegerProduct(const Graph& graph, Folded& folded,
                                                          const std::vector<int32_t>& owner,
-                                                         int32_t root, bool scaled) {
+                                                         int32_t root, bool scaled,
+                                                         IntegerOperands& operands) {
   if (!MultipliesInt8() || !IsCandidate(graph, folded, root)) return nullptr;
   const Node& node = graph.node(root);
   const bool sums = node.outputs[0].dtype == DType::kI32;
@@ -250,15 +265,13 @@ std::shared_ptr<const IntegerProduct> FindIntegerProduct(const Graph& graph, Fol
     if (!number(*source->scale) || !folded.IsConstant(*source->scale)) return nullptr;
     source_scale = folded.Exact(*source->scale).At(0);
   }
-  const std::optional<IntegerWeights> weights = FindIntegerWeights(graph, folded, node.inputs[1]);
-  if (!weights.has_value()) return nullptr;
-  auto integers = SmallIntegersOf(weights->whole);
   const bool conv = node.op->name == "Conv";
-  const Shape& shape = graph.type(node.inputs[1]).shape;
-  auto scales = ScalesOf(weights->scale, conv ? shape[0] : shape[1], !conv);
-  if (!integers.has_value() || !scales.has_value()) return nullptr;
-  for (double& scale : *scales) scale *= source_scale;
-  IntegerChain chain(graph, folded, owner, root, *scales);
+  const auto [known, is_new] = operands.known.try_emplace(node.inputs[1]);
+  if (is_new) known->second = FindOperand(graph, folded, node.inputs[1], conv);
+  if (known->second == nullptr) return nullptr;
+  std::vector<double> scales = known->second->scales;
+  for (double& scale : scales) scale *= source_scale;
+  IntegerChain chain(graph, folded, owner, root, std::move(scales));
   if (conv && node.inputs.size() > 2 && !chain.AddBias(node.inputs[2])) return nullptr;
   auto product = std::make_shared<IntegerProduct>();
   if (scaled && chain.Grow()) {
@@ -270,7 +283,7 @@ std::shared_ptr<const IntegerProduct> FindIntegerProduct(const Graph& graph, Fol
     return nullptr;
   }
   product->source = source->codes;
-  product->weights = std::move(*integers);
+  product->weights = known->second;
   if (source->zero.has_value() && folded.IsConstant(*source->zero)) {
     const double zero = folded.Exact(*source->zero).At(0);
     if (zero < -128 || zero > 255) return nullptr;
@@ -281,12 +294,18 @@ std::shared_ptr<const IntegerProduct> FindIntegerProduct(const Graph& graph, Fol
     product->runtime_zero = source->zero;
   }
   if (!IsFinite(*product)) return nullptr;
-  if (SumsInt8Exactly() && SuitsOneDnn(*product)) {
+  if (SumsInt8Exactly() && SuitsOneDnn(*product))
     product->chosen = ChooseInteger(graph, root, *product);
-  } else {
-    product->native = NativeInteger(graph, root, *product);
+  if (product->chosen.has_value()) return product;
+  product->native = NativeInteger(graph, root, *product);
+  if (product->native == nullptr) return nullptr;
+  product->packed = conv ? nullptr : operands.packed[node.inputs[1]];
+  if (product->packed == nullptr) {
+    product->packed =
+        std::make_shared<const PackedIntegers>(*product->native, StoredOf(graph, root, *product));
+    if (!conv) operands.packed[node.inputs[1]] = product->packed;
   }
-  return product->chosen.has_value() || product->native != nullptr ? product : nullptr;
+  return product;
 }
 
 std::vector<ValueId> OperandsOf(const IntegerProduct& product) {

@@ -3,6 +3,7 @@
 #define MENDEL_KERNELS_CPU_LOWERING_INTEGER_PRODUCT_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -16,10 +17,23 @@
 namespace mendel::cpu {
 
 /// True where oneDNN sums products of u8 and i8 in 32 bits without saturating in between (VNNI).
-/// Other machines have the kernels of integer_conv.h.
+/// Anything else runs by the kernels of integer_conv.h: on other machines, for larger weights, and
+/// for sums that the graph itself contains.
 bool SumsInt8Exactly();
 /// True where products of quantized operands run in integers: from AVX2 on.
 bool MultipliesInt8();
+
+/// Stored weights of a product, whole numbers times a scale a channel.
+struct IntegerOperand {
+  std::vector<int16_t> integers;  ///< in the graph's order; magnitudes up to 255
+  std::vector<double> scales;
+};
+/// The operands of a graph by their values, null where they are none. The steps of an unrolled
+/// recurrence share one, and its packed form.
+struct IntegerOperands {
+  std::map<ValueId, std::shared_ptr<const IntegerOperand>> known;
+  std::map<ValueId, std::shared_ptr<const PackedIntegers>> packed;  ///< of products of matrices
+};
 
 /// The sums are integers: sum of (source - source zero) * weights. An i32 result is these. For any
 /// other, f32 follows, with one number a channel or none: (sum + bias) * scale, the activations
@@ -29,7 +43,7 @@ struct IntegerProduct {
   ValueId source;              ///< codes, u8 or i8
   int32_t source_zero = 0;
   std::optional<ValueId> runtime_zero;  ///< i32, one number; then source_zero is 0
-  std::vector<int16_t> weights;         ///< in the graph's order; magnitudes up to 255
+  std::shared_ptr<const IntegerOperand> weights;
   std::vector<float> bias, scale;
   std::vector<Activation> activations;
   bool rounds = false;  ///< halves to even before an odd zero point is added
@@ -37,6 +51,7 @@ struct IntegerProduct {
   DType result = DType::kF32;                 ///< i32, f32, u8 or i8
   std::optional<Chosen> chosen;               ///< oneDNN's primitive
   std::shared_ptr<const IntegerConv> native;  ///< or the problem of a native kernel, without places
+  std::shared_ptr<const PackedIntegers> packed;  ///< with its weights
 };
 
 /// The product that node `root` begins, with the nodes after it that it computes; null when it does
@@ -44,7 +59,8 @@ struct IntegerProduct {
 /// what the operator means, in any numerics class. Nodes with an `owner` of at least 0 are taken.
 std::shared_ptr<const IntegerProduct> FindIntegerProduct(const Graph& graph, Folded& folded,
                                                          const std::vector<int32_t>& owner,
-                                                         int32_t root, bool scaled);
+                                                         int32_t root, bool scaled,
+                                                         IntegerOperands& operands);
 /// Values that the product reads.
 std::vector<ValueId> OperandsOf(const IntegerProduct& product);
 

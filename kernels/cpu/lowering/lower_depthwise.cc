@@ -192,9 +192,9 @@ std::set<int32_t> ClaimExpansions(Lowering& lowering, const std::set<int32_t>& t
     const int32_t root = group->nodes[0];
     const ValueId input = graph.node(root).inputs[0];
     std::optional<Group>& maker = groups[static_cast<size_t>(input.node)];
-    const bool alone = maker.has_value() && maker->contraction && !maker->prepared.has_value() &&
-                       maker->expansion.empty() && graph.OnlyUser(input.node) >= 0 &&
-                       taken.count(maker->nodes[0]) == 0;
+    const bool alone = maker.has_value() && maker->contraction && maker->integer == nullptr &&
+                       !maker->prepared.has_value() && maker->expansion.empty() &&
+                       graph.OnlyUser(input.node) >= 0 && taken.count(maker->nodes[0]) == 0;
     if (!alone || maker->nodes[0] != FindExpansion(graph, graph.node(root))) continue;
     const std::optional<NativeFused> fused = NativeFuse(lowering, *maker, lowering.shape(input)[1]);
     if (!fused.has_value() || fused->count != maker->post_ops.size() ||

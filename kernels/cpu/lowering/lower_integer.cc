@@ -118,7 +118,8 @@ absl::Status LowerIntegerProduct(Lowering& lowering, const Group& group) {
   std::vector<PrimitiveArgument> arguments = {
       {DNNL_ARG_SRC, chosen.src, lowering.In(product.source, layout(product.source))}};
   std::vector<std::byte> bytes;
-  for (const int16_t weight : product.weights) bytes.push_back(static_cast<std::byte>(weight));
+  for (const int16_t weight : product.weights->integers)
+    bytes.push_back(static_cast<std::byte>(weight));
   const Tensor weights({DType::kI8, graph.type(graph.node(root).inputs[1]).shape},
                        std::move(bytes));
   arguments.push_back(

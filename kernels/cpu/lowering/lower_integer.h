@@ -17,6 +17,8 @@ std::optional<Chosen> ChooseInteger(const Graph& graph, int32_t root,
 /// The problem of a native kernel, without places; null where it does not suit.
 std::shared_ptr<const IntegerConv> NativeInteger(const Graph& graph, int32_t root,
                                                  const IntegerProduct& product);
+/// The product's weights as its native kernel takes them.
+StoredIntegers StoredOf(const Graph& graph, int32_t root, const IntegerProduct& product);
 absl::Status LowerNativeInteger(Lowering& lowering, const Group& group);
 
 }  // namespace mendel::cpu

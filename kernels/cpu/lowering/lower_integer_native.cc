@@ -44,15 +44,6 @@ IntegerConv GeometryOfProduct(const Graph& graph, int32_t root) {
   return conv;
 }
 
-StoredIntegers StoredOf(const IntegerConv& conv, const int16_t* weights, bool is_conv) {
-  StoredIntegers stored{weights, conv.groups, conv.outputs, conv.inputs, conv.Taps(), 0,
-                        0,       0,           conv.Run()};
-  stored.channel_step = is_conv ? stored.Depth() : 1;
-  stored.input_step = is_conv ? stored.taps : conv.outputs;
-  stored.tap_step = is_conv ? 1 : 0;
-  return stored;
-}
-
 /// False for an activation that is no range.
 bool SetRange(const std::vector<Activation>& activations, IntegerConv& conv) {
   for (const Activation& activation : activations) {
@@ -96,6 +87,22 @@ std::shared_ptr<const IntegerConv> NativeInteger(const Graph& graph, int32_t roo
   return std::make_shared<const IntegerConv>(std::move(conv));
 }
 
+StoredIntegers StoredOf(const Graph& graph, int32_t root, const IntegerProduct& product) {
+  const IntegerConv& conv = *product.native;
+  const bool is_conv = graph.node(root).op->name == "Conv";
+  StoredIntegers stored;
+  stored.weights = product.weights->integers.data();
+  stored.groups = conv.groups;
+  stored.outputs = conv.outputs;
+  stored.inputs = conv.inputs;
+  stored.taps = conv.Taps();
+  stored.run = conv.Run();
+  stored.channel_step = is_conv ? stored.Depth() : 1;
+  stored.input_step = is_conv ? stored.taps : conv.outputs;
+  stored.tap_step = is_conv ? 1 : 0;
+  return stored;
+}
+
 absl::Status LowerNativeInteger(Lowering& lowering, const Group& group) {
   const IntegerProduct& product = *group.integer;
   const Graph& graph = lowering.graph();
@@ -109,18 +116,17 @@ absl::Status LowerNativeInteger(Lowering& lowering, const Group& group) {
   IntegerConv conv = *product.native;
   conv.source = lowering.In(product.source, layout(product.source));
   if (product.runtime_zero.has_value()) conv.zero = lowering.Plain(*product.runtime_zero);
-  const StoredIntegers stored = StoredOf(*product.native, product.weights.data(), is_conv);
-  const auto packed = std::make_shared<const PackedIntegers>(conv, stored);
-  conv.weights = lowering.DeferredConstant(
-      packed->Bytes(),
-      [integer = group.integer, packed, stored](std::byte* to) { packed->Pack(stored, to); });
+  conv.weights =
+      lowering.DeferredConstant(product.packed.get(), product.packed->Bytes(),
+                                [integer = group.integer, stored = StoredOf(graph, root, product)](
+                                    std::byte* to) { integer->packed->Pack(stored, to); });
   conv.to = lowering.Allocate(result, layout(result));
   std::vector<Place> touched = {conv.source, conv.weights, conv.to};
   if (conv.zero.has_value()) touched.push_back(*conv.zero);
   const int threads = lowering.options().threads;
   const int64_t scratch = IntegerConvScratch(conv, threads);
-  lowering.Emit(group.nodes, "int8 quads", MakeIntegerConvKernel(std::move(conv), packed, threads),
-                touched, scratch);
+  lowering.Emit(group.nodes, "int8 quads",
+                MakeIntegerConvKernel(std::move(conv), product.packed, threads), touched, scratch);
   return absl::OkStatus();
 }
 

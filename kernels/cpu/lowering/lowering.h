@@ -102,6 +102,8 @@ class Lowering {
   /// The same for packed weights. Finish calls `fill`, whose references must live until then.
   Place DeferredConstant(int64_t bytes, DeferredConstants::Fill fill,
                          Divides divides = Divides::kYes);
+  /// The same once a key. Whoever holds the key lives as long as this does.
+  Place DeferredConstant(const void* key, int64_t bytes, DeferredConstants::Fill fill);
   /// Returns a constant tensor reordered to `wanted` and shared by content address, or as it is
   /// when it lies so already.
   Place PackedWeights(const Tensor& tensor, const dnnl::memory::desc& plain,
@@ -166,6 +168,7 @@ class Lowering {
   DeferredConstants deferred_;
   std::map<std::string, Place> constants_;
   std::map<std::tuple<const std::byte*, std::string>, Place> packed_;
+  std::map<const void*, Place> keyed_;
   std::vector<Tensor> kept_;
 };
 

@@ -61,6 +61,12 @@ Place Lowering::DeferredConstant(int64_t bytes, DeferredConstants::Fill fill, Di
   return place;
 }
 
+Place Lowering::DeferredConstant(const void* key, int64_t bytes, DeferredConstants::Fill fill) {
+  const auto known = keyed_.find(key);
+  if (known != keyed_.end()) return known->second;
+  return keyed_.emplace(key, DeferredConstant(bytes, std::move(fill))).first->second;
+}
+
 Place Lowering::PackedWeights(ScaledWeights weights, const dnnl::memory::desc& plain,
                               const dnnl::memory::desc& wanted) {
   const int64_t bytes = static_cast<int64_t>(wanted.get_size());

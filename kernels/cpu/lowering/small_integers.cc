@@ -47,15 +47,11 @@ double LargestOf(const Graph& graph, Folded& folded, ValueId value, int depth) {
 
 }  // namespace
 
-double LargestInteger(const Graph& graph, Folded& folded, ValueId value) {
-  return LargestOf(graph, folded, value, kMostNodes);
-}
-
 bool IsOnSmallIntegers(const Graph& graph, Folded& folded, int32_t id) {
   const Node& node = graph.node(id);
   const DType to = node.outputs[0].dtype;
   const auto small = [&](ValueId value) {
-    return LargestInteger(graph, folded, value) <= kLargestExact;
+    return LargestOf(graph, folded, value, kMostNodes) <= kLargestExact;
   };
   if (node.op->name == "Cast") {
     const DType from = graph.type(node.inputs[0]).dtype;

@@ -13,10 +13,6 @@ namespace mendel::cpu {
 /// f32 rounds in kernel and definition alike.)
 bool IsOnSmallIntegers(const Graph& graph, Folded& folded, int32_t node);
 
-/// No element of the integer value is larger in magnitude, by types, constants, sums, differences
-/// and products; infinite where that is not known.
-double LargestInteger(const Graph& graph, Folded& folded, ValueId value);
-
 }  // namespace mendel::cpu
 
 #endif  // MENDEL_KERNELS_CPU_LOWERING_SMALL_INTEGERS_H_

@@ -67,7 +67,7 @@ class Claimer {
 
   const Group* GroupOf(ValueId value) const {
     const std::optional<Group>& group = groups_[static_cast<size_t>(value.node)];
-    if (!group.has_value() || !group->contraction ||
+    if (!group.has_value() || !group->contraction || group->integer != nullptr ||
         graph_.node(group->nodes[0]).op->name != "Conv")
       return nullptr;
     return &*group;
