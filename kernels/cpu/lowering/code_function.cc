@@ -136,7 +136,7 @@ void LowerCodeFunction(Lowering& lowering, const Group& group) {
   const Place to = lowering.Allocate(result, from.layout);
   lowering.Emit(group.nodes, "table of codes",
                 std::make_unique<TableKernel>(from, to, NumElements(shape), function.table),
-                {from, to});
+                {from, to}, 0, std::pair{to, from});
 }
 
 }  // namespace mendel::cpu
