@@ -14,7 +14,9 @@ namespace {
 
 /// The extents of a block. Its sums fit the second-level cache.
 constexpr int64_t kRows = 96, kColumns = 256;
-constexpr int64_t kMostPanel = 32;
+/// Blocks have whole tiles of each instruction set.
+constexpr int64_t kRowUnit = 12;
+static_assert(kRows % kRowUnit == 0);
 /// Bytes that kernels may read after the last code.
 constexpr int64_t kSlack = 64;
 
@@ -126,11 +128,11 @@ class IntegerConvKernel final : public Kernel {
       c_.low = std::clamp(c_.low, lowest, highest);
       c_.high = std::clamp(c_.high, lowest, highest);
     }
-    across_ = c_.IsDepthwise() ? c_.groups : c_.groups * Ceil(c_.outputs, kColumns);
+    across_ = c_.groups * Ceil(c_.outputs, kColumns);
     // Blocks of rows are equal, and as many as the threads share evenly.
     blocks_ = std::max<int64_t>(1, Ceil(rows_, kRows));
     if (c_.IsDepthwise() || across_ * blocks_ % threads_ != 0) blocks_ = RoundUp(blocks_, threads_);
-    block_rows_ = RoundUp(Ceil(rows_, blocks_), 12);
+    block_rows_ = RoundUp(Ceil(rows_, blocks_), kRowUnit);
     blocks_ = Ceil(rows_, block_rows_);
     if (c_.IsDepthwise()) offsets_ = codes_.Offsets();
   }
@@ -194,7 +196,7 @@ class IntegerConvKernel final : public Kernel {
     const int64_t to_stride = c_.groups * c_.outputs;
     const IntegerPanels& panels = packed_->panels();
     const std::byte* const weights = bindings.Address(c_.weights);
-    const uint8_t* rows[kRows + 12];
+    const uint8_t* rows[kRows];
     const int64_t count = SetRows(codes + group * c_.inputs, row, rows);
     for (int64_t block = 0; block < panels.Blocks(); ++block) {
       for (int64_t j = 0; j < columns; j += isa_.panel) {
@@ -219,7 +221,7 @@ class IntegerConvKernel final : public Kernel {
     const int64_t padded = RoundUp(c_.groups, isa_.panel), row = block * block_rows_;
     const auto* const weights = reinterpret_cast<const int32_t*>(
         bindings.Address(c_.weights) + WeightSumBytes(c_.groups, isa_.panel));
-    const uint8_t* rows[kRows + 12];
+    const uint8_t* rows[kRows];
     const int64_t count = SetRows(codes, row, rows);
     for (int64_t c = 0; c < c_.groups; c += isa_.panel) {
       int32_t first[kMostPanel];

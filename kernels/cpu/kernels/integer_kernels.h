@@ -15,6 +15,8 @@ namespace mendel::cpu {
 /// 255 * 128 is less than 2^15.
 inline constexpr int kMostWeight = 128;
 inline constexpr int64_t kQuad = 4;
+/// Columns of the widest panel.
+inline constexpr int64_t kMostPanel = 32;
 
 /// The weights of one panel of columns, for one block of the depth: entries of a quad each. Bundles
 /// of four entries come first, then those of three, of two, and single ones. A bundle is summed in

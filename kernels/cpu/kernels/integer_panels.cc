@@ -10,7 +10,6 @@ namespace mendel::cpu {
 namespace {
 
 constexpr int64_t kLine = 64;
-constexpr int64_t kMostPanel = 32;
 constexpr int64_t kMostLanes = 2 * kMostPanel;  ///< sums in 16 bits of an entry
 
 int64_t Ceil(int64_t value, int64_t unit) { return (value + unit - 1) / unit; }
