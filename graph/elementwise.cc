@@ -19,7 +19,8 @@ DType SampleFloatDType(Rng& rng) {
 }
 
 DType SampleNumericDType(Rng& rng) {
-  constexpr std::array<DType, 4> kIntegers = {DType::kI64, DType::kI32, DType::kI8, DType::kU8};
+  constexpr std::array<DType, 7> kIntegers = {DType::kI64, DType::kI32, DType::kI8, DType::kU8,
+                                              DType::kI16, DType::kU16, DType::kU32};
   return rng.Flip(0.6) ? SampleFloatDType(rng) : kIntegers[rng.Below(kIntegers.size())];
 }
 

@@ -67,6 +67,16 @@ absl::StatusOr<std::vector<TensorType>> InferTypes(const OpDefinition& op,
     return InvalidInput("operator ", op.name, " takes ", op.min_inputs, " to ", op.max_inputs,
                         " inputs, not ", count);
   }
+  for (const TensorType& type : inputs) {
+    const StorageTypes needed =
+        IsFloat8(type.dtype)
+            ? StorageTypes::kAll
+            : (IsStorageOnly(type.dtype) ? StorageTypes::kU64 : StorageTypes::kNone);
+    if (op.storage < needed) {
+      return Unsupported("operator ", op.name, " does not compute with ", DTypeName(type.dtype),
+                         ", which is a type for storage: Cast leads to one that it computes with");
+    }
+  }
   MENDEL_ASSIGN_OR_RETURN(std::vector<TensorType> outputs, op.infer(inputs, attrs));
   for (const TensorType& type : outputs) MENDEL_RETURN_IF_ERROR(CheckType(type));
   return outputs;

@@ -87,6 +87,10 @@ struct PartialDomain {
   int whole_exponent = -1;
 };
 
+/// kU64: the operator is defined by arithmetic modulo 2^64 or by bits. kAll: it moves elements or
+/// converts them.
+enum class StorageTypes : uint8_t { kNone, kU64, kAll };
+
 inline constexpr int kVariadic = 1 << 20;
 
 struct OpDefinition {
@@ -161,6 +165,9 @@ struct OpDefinition {
   /// Output elements are those of input 0 in row-major order (Reshape): a backend may alias
   /// them.
   bool is_view = false;
+
+  /// The storage types (IsStorageOnly) among the element types of its inputs.
+  StorageTypes storage = StorageTypes::kNone;
 };
 
 /// All registered operators, sorted by name. Built on first use; immutable afterwards.

@@ -21,7 +21,7 @@ double Draw(Rng& rng, double low, double high, int64_t steps) {
 std::pair<double, double> DefaultRange(DType dtype) {
   if (IsFloat(dtype)) return {-2, 2};
   if (dtype == DType::kBool) return {0, 2};
-  return {dtype == DType::kU8 ? 0 : -8, 9};
+  return {IsUnsigned(dtype) ? 0 : -8, 9};
 }
 
 }  // namespace

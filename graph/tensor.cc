@@ -1,5 +1,6 @@
 #include "graph/tensor.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -22,6 +23,10 @@ void StoreInt(DType dtype, std::byte* base, int64_t flat, int64_t value) {
   if (dtype == DType::kI32) return Store(base, flat, static_cast<int32_t>(value));
   if (dtype == DType::kI8) return Store(base, flat, static_cast<int8_t>(value));
   if (dtype == DType::kU8) return Store(base, flat, static_cast<uint8_t>(value));
+  if (dtype == DType::kI16) return Store(base, flat, static_cast<int16_t>(value));
+  if (dtype == DType::kU16) return Store(base, flat, static_cast<uint16_t>(value));
+  if (dtype == DType::kU32) return Store(base, flat, static_cast<uint32_t>(value));
+  if (dtype == DType::kU64) return Store(base, flat, static_cast<uint64_t>(value));
   MENDEL_CHECK(dtype == DType::kBool);
   Store(base, flat, static_cast<uint8_t>(value != 0));
 }
@@ -30,13 +35,16 @@ void StoreFloat(DType dtype, std::byte* base, int64_t flat, double value) {
   if (dtype == DType::kF32) return Store(base, flat, static_cast<float>(value));
   if (dtype == DType::kF64) return Store(base, flat, value);
   if (dtype == DType::kF16) return Store(base, flat, FloatToHalf(static_cast<float>(value)));
+  if (IsFloat8(dtype)) return Store(base, flat, FloatToFloat8(dtype, static_cast<float>(value)));
   MENDEL_CHECK(dtype == DType::kBF16);
   Store(base, flat, FloatToBFloat16(static_cast<float>(value)));
 }
 
-/// Truncation towards zero as C does, but defined for every double.
-int64_t TruncateToInt(double value) {
+/// Truncation towards zero as C does, but defined for every double. Of u64 modulo 2^64.
+int64_t TruncateToInt(DType dtype, double value) {
   if (std::isnan(value)) return 0;
+  if (dtype == DType::kU64 && value >= 0x1p63)
+    return static_cast<int64_t>(value < 0x1p64 ? static_cast<uint64_t>(value) : ~uint64_t{0});
   if (value >= 0x1p63) return std::numeric_limits<int64_t>::max();
   if (value < -0x1p63) return std::numeric_limits<int64_t>::min();
   return static_cast<int64_t>(value);
@@ -81,7 +89,8 @@ Tensor Tensor::FromDoubles(TensorType type, std::span<const double> values) {
     } else if (type.dtype == DType::kBool) {
       StoreInt(type.dtype, bytes.data(), static_cast<int64_t>(i), values[i] != 0);
     } else {
-      StoreInt(type.dtype, bytes.data(), static_cast<int64_t>(i), TruncateToInt(values[i]));
+      StoreInt(type.dtype, bytes.data(), static_cast<int64_t>(i),
+               TruncateToInt(type.dtype, values[i]));
     }
   }
   return Tensor(std::move(type), std::move(bytes));
@@ -125,7 +134,11 @@ double Tensor::DoubleAt(int64_t flat) const {
       return static_cast<double>(HalfToFloat(As<uint16_t>()[i]));
     case DType::kBF16:
       return static_cast<double>(BFloat16ToFloat(As<uint16_t>()[i]));
+    case DType::kU64:
+      return static_cast<double>(As<uint64_t>()[i]);
     default:
+      if (IsFloat8(type_.dtype))
+        return static_cast<double>(Float8ToFloat(type_.dtype, As<uint8_t>()[i]));
       return static_cast<double>(IntAt(flat));
   }
 }
@@ -141,8 +154,12 @@ bool Tensor::AllFinite() const {
     case DType::kBF16:
       return NoneHasAllBits<uint16_t>(As<uint16_t>(), 0x7f80);
     default:
-      return true;
+      break;
   }
+  if (!IsFloat8(type_.dtype)) return true;
+  const std::span<const uint8_t> elements = As<uint8_t>();
+  return std::all_of(elements.begin(), elements.end(),
+                     [&](uint8_t bits) { return std::isfinite(Float8ToFloat(type_.dtype, bits)); });
 }
 
 int64_t Tensor::IntAt(int64_t flat) const {
@@ -156,6 +173,14 @@ int64_t Tensor::IntAt(int64_t flat) const {
       return As<int8_t>()[i];
     case DType::kU8:
       return As<uint8_t>()[i];
+    case DType::kI16:
+      return As<int16_t>()[i];
+    case DType::kU16:
+      return As<uint16_t>()[i];
+    case DType::kU32:
+      return As<uint32_t>()[i];
+    case DType::kU64:
+      return static_cast<int64_t>(As<uint64_t>()[i]);
     case DType::kBool:
       return As<uint8_t>()[i] != 0;
     default:

@@ -45,9 +45,9 @@ class Tensor {
     MENDEL_CHECK(static_cast<int64_t>(sizeof(T)) == DTypeSize(type_.dtype));
     return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
   }
-  /// Element `flat` as double (exact for all but large i64).
+  /// Element `flat` as double (exact for all but large i64 and u64).
   double DoubleAt(int64_t flat) const;
-  /// Element `flat` of an integral tensor, exact (CHECK on float dtypes).
+  /// Element `flat` of an integral tensor, exact (CHECK on float dtypes); of u64 modulo 2^64.
   int64_t IntAt(int64_t flat) const;
   /// False when some element is infinite or NaN. One pass over the bytes at the memory's speed.
   bool AllFinite() const;
@@ -72,6 +72,12 @@ uint16_t FloatToHalf(float value);
 float HalfToFloat(uint16_t bits);
 uint16_t FloatToBFloat16(float value);
 float BFloat16ToFloat(uint16_t bits);
+/// The same for an 8-bit float (CHECK on other dtypes). A finite value beyond the largest one
+/// becomes infinity in e5m2 and NaN in the others: there is no saturation.
+uint8_t FloatToFloat8(DType dtype, float value);
+float Float8ToFloat(DType dtype, uint8_t bits);
+/// The largest finite number of a 8-bit float.
+double LargestFloat8(DType dtype);
 /// `value` rounded to what `dtype` can hold (identity for f64; integral dtypes wrap).
 double RoundTo(DType dtype, double value);
 

@@ -14,29 +14,37 @@ struct DTypeInfo {
   DType dtype;
   std::string_view name;
   int64_t size;
-  bool is_float;
+  enum : uint8_t { kFloat, kSigned, kUnsigned } kind;
 };
 
-constexpr std::array<DTypeInfo, 9> kDTypes = {{
-    {DType::kF32, "f32", 4, true},
-    {DType::kF16, "f16", 2, true},
-    {DType::kBF16, "bf16", 2, true},
-    {DType::kF64, "f64", 8, true},
-    {DType::kI8, "i8", 1, false},
-    {DType::kU8, "u8", 1, false},
-    {DType::kI32, "i32", 4, false},
-    {DType::kI64, "i64", 8, false},
-    {DType::kBool, "bool", 1, false},
+constexpr std::array<DTypeInfo, kDTypes> kInfos = {{
+    {DType::kF32, "f32", 4, DTypeInfo::kFloat},
+    {DType::kF16, "f16", 2, DTypeInfo::kFloat},
+    {DType::kBF16, "bf16", 2, DTypeInfo::kFloat},
+    {DType::kF64, "f64", 8, DTypeInfo::kFloat},
+    {DType::kI8, "i8", 1, DTypeInfo::kSigned},
+    {DType::kU8, "u8", 1, DTypeInfo::kUnsigned},
+    {DType::kI32, "i32", 4, DTypeInfo::kSigned},
+    {DType::kI64, "i64", 8, DTypeInfo::kSigned},
+    {DType::kBool, "bool", 1, DTypeInfo::kUnsigned},
+    {DType::kI16, "i16", 2, DTypeInfo::kSigned},
+    {DType::kU16, "u16", 2, DTypeInfo::kUnsigned},
+    {DType::kU32, "u32", 4, DTypeInfo::kUnsigned},
+    {DType::kU64, "u64", 8, DTypeInfo::kUnsigned},
+    {DType::kF8E4M3FN, "f8e4m3fn", 1, DTypeInfo::kFloat},
+    {DType::kF8E4M3FNUZ, "f8e4m3fnuz", 1, DTypeInfo::kFloat},
+    {DType::kF8E5M2, "f8e5m2", 1, DTypeInfo::kFloat},
+    {DType::kF8E5M2FNUZ, "f8e5m2fnuz", 1, DTypeInfo::kFloat},
 }};
 
-const DTypeInfo& Info(DType dtype) { return kDTypes[static_cast<size_t>(dtype)]; }
+const DTypeInfo& Info(DType dtype) { return kInfos[static_cast<size_t>(dtype)]; }
 
 }  // namespace
 
 std::string_view DTypeName(DType dtype) { return Info(dtype).name; }
 
 std::optional<DType> ParseDType(std::string_view name) {
-  for (const DTypeInfo& info : kDTypes) {
+  for (const DTypeInfo& info : kInfos) {
     if (info.name == name) return info.dtype;
   }
   return std::nullopt;
@@ -45,17 +53,22 @@ std::optional<DType> ParseDType(std::string_view name) {
 int64_t DTypeSize(DType dtype) { return Info(dtype).size; }
 
 int64_t LowestInteger(DType dtype) {
-  if (dtype == DType::kU8 || dtype == DType::kBool) return 0;
-  return -HighestInteger(dtype) - 1;
+  return IsUnsigned(dtype) || dtype == DType::kBool ? 0 : -HighestInteger(dtype) - 1;
 }
 
 int64_t HighestInteger(DType dtype) {
   if (dtype == DType::kBool) return 1;
-  const int64_t bits = 8 * DTypeSize(dtype) - (dtype == DType::kU8 ? 0 : 1);
+  const int64_t bits = std::min<int64_t>(8 * DTypeSize(dtype) - (IsUnsigned(dtype) ? 0 : 1), 63);
   return static_cast<int64_t>((uint64_t{1} << bits) - 1);
 }
 
-bool IsFloat(DType dtype) { return Info(dtype).is_float; }
+bool IsFloat(DType dtype) { return Info(dtype).kind == DTypeInfo::kFloat; }
+
+bool IsFloat8(DType dtype) { return IsFloat(dtype) && DTypeSize(dtype) == 1; }
+
+bool IsUnsigned(DType dtype) {
+  return Info(dtype).kind == DTypeInfo::kUnsigned && dtype != DType::kBool;
+}
 
 int64_t NumElements(const Shape& shape) {
   int64_t count = 1;

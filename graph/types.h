@@ -11,8 +11,29 @@
 
 namespace mendel {
 
-/// Element types of the language. Boolean elements are one byte, 0 or 1.
-enum class DType : uint8_t { kF32, kF16, kBF16, kF64, kI8, kU8, kI32, kI64, kBool };
+/// Element types of the language. Boolean elements are one byte, 0 or 1. The four 8-bit floats are
+/// those of ONNX: e4m3 and e5m2 with the suffix fn (no infinities) or fnuz (neither infinities nor
+/// a negative zero). u64 and the 8-bit floats are storage types (IsStorageOnly).
+enum class DType : uint8_t {
+  kF32,
+  kF16,
+  kBF16,
+  kF64,
+  kI8,
+  kU8,
+  kI32,
+  kI64,
+  kBool,
+  kI16,
+  kU16,
+  kU32,
+  kU64,
+  kF8E4M3FN,
+  kF8E4M3FNUZ,
+  kF8E5M2,
+  kF8E5M2FNUZ
+};
+inline constexpr int kDTypes = 17;
 
 /// "f32", "bf16", ... as in the text form.
 std::string_view DTypeName(DType dtype);
@@ -20,7 +41,13 @@ std::optional<DType> ParseDType(std::string_view name);
 /// Bytes an element.
 int64_t DTypeSize(DType dtype);
 bool IsFloat(DType dtype);
-/// The least and the largest number of an integer type; of bool 0 and 1.
+bool IsFloat8(DType dtype);
+/// Few operators take tensors of these types (OpDefinition::storage).
+inline bool IsStorageOnly(DType dtype) { return dtype == DType::kU64 || IsFloat8(dtype); }
+/// True for u8, u16, u32 and u64.
+bool IsUnsigned(DType dtype);
+/// The least and the largest number of an integer type; of bool 0 and 1. Of u64 the largest that
+/// i64 holds.
 int64_t LowestInteger(DType dtype);
 int64_t HighestInteger(DType dtype);
 /// True for the integer types and bool: their values are exact integers.

@@ -203,6 +203,21 @@ absl::StatusOr<std::optional<ValueId>> Importer::ReadOptional(const std::string&
   return InvalidInput("reads '", name, "', which no input, initializer or earlier node defines");
 }
 
+absl::StatusOr<std::optional<ValueId>> Importer::ReadPacked(const std::string& name,
+                                                            const Scope& scope,
+                                                            const Frame& frame) {
+  for (const Scope* within = &scope; within != nullptr; within = within->outer) {
+    const auto found = within->values.find(name);
+    if (found == within->values.end()) continue;
+    const onnx::TensorProto* const proto = found->second.initializer;
+    if (proto == nullptr || !IsPacked(proto->data_type())) break;
+    auto tensor = DecodePacked(*proto, file_, external_);
+    if (!tensor.ok()) return Annotate(tensor.status(), Cat("tensor '", name, "'"));
+    return AddConstant(*std::move(tensor), frame.prefix + name);
+  }
+  return std::nullopt;
+}
+
 absl::StatusOr<Tensor> Importer::Decode(const onnx::TensorProto& proto) {
   return DecodeTensor(proto, file_, external_);
 }
@@ -249,7 +264,9 @@ absl::Status Importer::ImportNode(const onnx::NodeProto& node, Scope& scope, con
       inputs.push_back(std::nullopt);
       continue;
     }
-    const auto value = ReadOptional(name, scope, frame);
+    auto value = node.op_type() == "DequantizeLinear" ? ReadPacked(name, scope, frame)
+                                                      : std::optional<ValueId>();
+    if (value.ok() && !value->has_value()) value = ReadOptional(name, scope, frame);
     if (!value.ok()) return Annotate(value.status(), label);
     inputs.push_back(*value);
   }

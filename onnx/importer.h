@@ -124,6 +124,9 @@ class Importer {
   /// The value, or nothing for an absent one.
   absl::StatusOr<std::optional<ValueId>> ReadOptional(const std::string& name, Scope& scope,
                                                       const Frame& frame);
+  /// The value of an initializer of 2 or 4 bits (tensor_decode.h); nothing where it is none.
+  absl::StatusOr<std::optional<ValueId>> ReadPacked(const std::string& name, const Scope& scope,
+                                                    const Frame& frame);
   absl::StatusOr<ValueId> Read(const std::string& name, Scope& scope, const Frame& frame);
   absl::Status Define(const std::string& name, NamedValue value, Scope& scope);
   /// Makes names of `scope`, and the initializers of `graph`, inputs of the body that is being

@@ -40,9 +40,20 @@ absl::StatusOr<Tensor> FromTypedField(const TensorType& type, const onnx::Tensor
       return FromRepeated<int64_t>(type, proto.int64_data());
     case DType::kI32:
       return FromRepeated<int32_t>(type, proto.int32_data());
+    case DType::kU32:
+      return FromRepeated<uint32_t>(type, proto.uint64_data());
+    case DType::kU64:
+      return FromRepeated<uint64_t>(type, proto.uint64_data());
+    case DType::kI16:
+      return FromRepeated<int16_t>(type, proto.int32_data());
     case DType::kF16:
     case DType::kBF16:
-      return FromRepeated<uint16_t>(type, proto.int32_data());  // bit patterns
+    case DType::kU16:
+      return FromRepeated<uint16_t>(type, proto.int32_data());  // of floats the bits
+    case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
+    case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
     case DType::kI8:
       return FromRepeated<int8_t>(type, proto.int32_data());
     case DType::kU8:
@@ -109,6 +120,26 @@ absl::StatusOr<Tensor> FromExternal(const TensorType& type, const onnx::TensorPr
   return FromRaw(type, file);
 }
 
+struct Packing {
+  int bits;
+  bool is_signed;
+};
+
+std::optional<Packing> PackingOf(int32_t data_type) {
+  switch (data_type) {
+    case onnx::TensorProto::INT4:
+      return Packing{4, true};
+    case onnx::TensorProto::UINT4:
+      return Packing{4, false};
+    case onnx::TensorProto::INT2:
+      return Packing{2, true};
+    case onnx::TensorProto::UINT2:
+      return Packing{2, false};
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<DType> DTypeFromOnnx(int32_t data_type) {
@@ -131,6 +162,22 @@ absl::StatusOr<DType> DTypeFromOnnx(int32_t data_type) {
       return DType::kI64;
     case onnx::TensorProto::BOOL:
       return DType::kBool;
+    case onnx::TensorProto::INT16:
+      return DType::kI16;
+    case onnx::TensorProto::UINT16:
+      return DType::kU16;
+    case onnx::TensorProto::UINT32:
+      return DType::kU32;
+    case onnx::TensorProto::UINT64:
+      return DType::kU64;
+    case onnx::TensorProto::FLOAT8E4M3FN:
+      return DType::kF8E4M3FN;
+    case onnx::TensorProto::FLOAT8E4M3FNUZ:
+      return DType::kF8E4M3FNUZ;
+    case onnx::TensorProto::FLOAT8E5M2:
+      return DType::kF8E5M2;
+    case onnx::TensorProto::FLOAT8E5M2FNUZ:
+      return DType::kF8E5M2FNUZ;
     default:
       break;
   }
@@ -162,6 +209,22 @@ int32_t DTypeToOnnx(DType dtype) {
       return onnx::TensorProto::INT64;
     case DType::kBool:
       return onnx::TensorProto::BOOL;
+    case DType::kI16:
+      return onnx::TensorProto::INT16;
+    case DType::kU16:
+      return onnx::TensorProto::UINT16;
+    case DType::kU32:
+      return onnx::TensorProto::UINT32;
+    case DType::kU64:
+      return onnx::TensorProto::UINT64;
+    case DType::kF8E4M3FN:
+      return onnx::TensorProto::FLOAT8E4M3FN;
+    case DType::kF8E4M3FNUZ:
+      return onnx::TensorProto::FLOAT8E4M3FNUZ;
+    case DType::kF8E5M2:
+      return onnx::TensorProto::FLOAT8E5M2;
+    case DType::kF8E5M2FNUZ:
+      return onnx::TensorProto::FLOAT8E5M2FNUZ;
   }
   return onnx::TensorProto::UNDEFINED;
 }
@@ -194,6 +257,30 @@ absl::StatusOr<Tensor> DecodeTensor(const onnx::TensorProto& proto, const ModelF
   if (!token.has_value() || *token >= file.raw.size())
     return InternalError("raw data without a token");
   return FromRaw(type, {file.raw[*token], file.bytes.owner, file.bytes.mapped});
+}
+
+bool IsPacked(int32_t data_type) { return PackingOf(data_type).has_value(); }
+
+absl::StatusOr<Tensor> DecodePacked(const onnx::TensorProto& proto, const ModelFile& file,
+                                    ExternalFiles& external) {
+  const Packing packing = *PackingOf(proto.data_type());
+  const Shape shape(proto.dims().begin(), proto.dims().end());
+  MENDEL_RETURN_IF_ERROR(CheckShape(shape));
+  const int64_t count = NumElements(shape), per_byte = 8 / packing.bits;
+  onnx::TensorProto bytes = proto;
+  bytes.set_data_type(onnx::TensorProto::UINT8);
+  bytes.clear_dims();
+  bytes.add_dims((count + per_byte - 1) / per_byte);
+  MENDEL_ASSIGN_OR_RETURN(const Tensor packed, DecodeTensor(bytes, file, external));
+  const std::span<const uint8_t> from = packed.As<uint8_t>();
+  std::vector<std::byte> elements(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    const int low = packing.bits * static_cast<int>(i % per_byte);
+    int element = (from[static_cast<size_t>(i / per_byte)] >> low) & ((1 << packing.bits) - 1);
+    if (packing.is_signed && (element >> (packing.bits - 1)) != 0) element -= 1 << packing.bits;
+    elements[static_cast<size_t>(i)] = static_cast<std::byte>(element);
+  }
+  return Tensor({packing.is_signed ? DType::kI8 : DType::kU8, shape}, std::move(elements));
 }
 
 absl::StatusOr<Tensor> DecodeTensor(onnx::TensorProto proto) {

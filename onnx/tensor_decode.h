@@ -26,6 +26,12 @@ absl::Status CheckShape(const Shape& shape);
 absl::StatusOr<Tensor> DecodeTensor(const onnx::TensorProto& proto, const ModelFile& file,
                                     ExternalFiles& external);
 
+/// Elements of 2 or 4 bits lie in bytes, the first one in the lowest bits. The language has no such
+/// types: they are read as i8 or u8, which is the same to an operator that asks for numbers only.
+bool IsPacked(int32_t data_type);
+absl::StatusOr<Tensor> DecodePacked(const onnx::TensorProto& proto, const ModelFile& file,
+                                    ExternalFiles& external);
+
 /// A tensor outside a model, as in ONNX's own test data: no external data.
 absl::StatusOr<Tensor> DecodeTensor(onnx::TensorProto proto);
 

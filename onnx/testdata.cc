@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 
 #include "base/status.h"
@@ -94,6 +95,13 @@ absl::StatusOr<Graph> Import(const std::string& bytes, const std::vector<std::st
   return last;
 }
 
+/// Older data files call the bits of bf16 numbers u16.
+void SetDType(DType dtype, Tensor& tensor) {
+  if (dtype != DType::kBF16 || tensor.dtype() != DType::kU16) return;
+  const auto owner = std::make_shared<const Tensor>(tensor);
+  tensor = Tensor({dtype, owner->shape()}, owner->bytes(), owner);
+}
+
 /// Largest accepted error, from the rounding of the expected values themselves.
 CaseTolerance Tolerance(DType dtype) {
   const double relative = dtype == DType::kF16    ? 2e-3
@@ -145,7 +153,11 @@ absl::StatusOr<std::vector<OnnxTestCase>> LoadOnnxTestCases(const std::string& f
     for (int32_t input : test.graph.inputs()) {
       const auto name = std::find(names.begin(), names.end(), InputName(test.graph.node(input)));
       test.inputs.push_back(values[static_cast<size_t>(name - names.begin())]);
+      SetDType(test.graph.type({input, 0}).dtype, test.inputs.back());
     }
+    const std::vector<GraphOutput>& outputs = test.graph.outputs();
+    for (size_t k = 0; k < std::min(outputs.size(), test.outputs.size()); ++k)
+      SetDType(test.graph.type(outputs[k].value).dtype, test.outputs[k]);
     cases.push_back(std::move(test));
   }
   if (cases.empty()) return Unsupported("a case without data");

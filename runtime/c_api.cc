@@ -36,7 +36,10 @@ static_assert(static_cast<int>(DType::kI8) == MENDEL_I8 &&
               static_cast<int>(DType::kU8) == MENDEL_U8);
 static_assert(static_cast<int>(DType::kI32) == MENDEL_I32 &&
               static_cast<int>(DType::kI64) == MENDEL_I64);
-static_assert(static_cast<int>(DType::kBool) == MENDEL_BOOL);
+static_assert(static_cast<int>(DType::kBool) == MENDEL_BOOL &&
+              static_cast<int>(DType::kI16) == MENDEL_I16);
+static_assert(static_cast<int>(DType::kU64) == MENDEL_U64 &&
+              static_cast<int>(DType::kF8E5M2FNUZ) == MENDEL_F8E5M2FNUZ && kDTypes == 17);
 
 mendel_status Describe(const std::vector<ValueInfo>& values, int index, mendel_value* value) {
   if (value == nullptr || index < 0 || static_cast<size_t>(index) >= values.size()) {

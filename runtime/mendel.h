@@ -32,7 +32,7 @@ typedef enum mendel_status {
   MENDEL_STOPPED = 5      /* the caller stopped the work before there was a result */
 } mendel_status;
 
-/* Element types. 16-bit floats are passed as their bits; booleans are bytes, 0 or 1. */
+/* Element types. 8- and 16-bit floats are passed as their bits; booleans are bytes, 0 or 1. */
 typedef enum mendel_dtype {
   MENDEL_F32 = 0,
   MENDEL_F16 = 1,
@@ -42,7 +42,15 @@ typedef enum mendel_dtype {
   MENDEL_U8 = 5,
   MENDEL_I32 = 6,
   MENDEL_I64 = 7,
-  MENDEL_BOOL = 8
+  MENDEL_BOOL = 8,
+  MENDEL_I16 = 9,
+  MENDEL_U16 = 10,
+  MENDEL_U32 = 11,
+  MENDEL_U64 = 12,
+  MENDEL_F8E4M3FN = 13,
+  MENDEL_F8E4M3FNUZ = 14,
+  MENDEL_F8E5M2 = 15,
+  MENDEL_F8E5M2FNUZ = 16
 } mendel_dtype;
 
 /* One input or output. The pointers live as long as the plan. */

@@ -24,14 +24,18 @@ struct DTypeCode {
   DType dtype;
   std::string_view code;
 };
-constexpr std::array<DTypeCode, 8> kCodes = {{{DType::kF32, "<f4"},
-                                              {DType::kF64, "<f8"},
-                                              {DType::kF16, "<f2"},
-                                              {DType::kI8, "|i1"},
-                                              {DType::kU8, "|u1"},
-                                              {DType::kI32, "<i4"},
-                                              {DType::kI64, "<i8"},
-                                              {DType::kBool, "|b1"}}};
+constexpr std::array<DTypeCode, 12> kCodes = {{{DType::kF32, "<f4"},
+                                               {DType::kF64, "<f8"},
+                                               {DType::kF16, "<f2"},
+                                               {DType::kI8, "|i1"},
+                                               {DType::kU8, "|u1"},
+                                               {DType::kI32, "<i4"},
+                                               {DType::kI64, "<i8"},
+                                               {DType::kBool, "|b1"},
+                                               {DType::kI16, "<i2"},
+                                               {DType::kU16, "<u2"},
+                                               {DType::kU32, "<u4"},
+                                               {DType::kU64, "<u8"}}};
 
 struct Header {
   std::string descr;

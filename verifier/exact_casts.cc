@@ -38,6 +38,12 @@ Precision Of(DType dtype) {
       return {8, 8};
     case DType::kF32:
       return {24, 8};
+    case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
+      return {4, 4};
+    case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
+      return {3, 5};
     default:
       return {53, 11};
   }
@@ -137,7 +143,7 @@ class CastMarker {
 
   bool IsExact(const Node& node) const {
     return node.op->name == "Cast" && IsFloat(node.outputs[0].dtype) &&
-           IsFloat(graph_.type(node.inputs[0]).dtype) &&
+           !IsFloat8(node.outputs[0].dtype) && IsFloat(graph_.type(node.inputs[0]).dtype) &&
            OfOperands(node).Within(Of(node.outputs[0].dtype));
   }
 

@@ -25,6 +25,7 @@ OpDefinition Make() {
     return std::min(inputs[0], inputs[1]) == Sign::kUnknown ? Sign::kUnknown
                                                             : std::max(inputs[0], inputs[1]);
   };
+  op.storage = StorageTypes::kU64;
   return op;
 }
 

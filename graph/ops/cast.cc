@@ -9,7 +9,6 @@
 // cast rounds no more than every operator of the narrow dtype does, so it is the identity for the
 // exact scalars. Doubles round in either case. The verifier sets it (verifier/exact_casts.h).
 
-#include <array>
 #include <cmath>
 #include <type_traits>
 #include <utility>
@@ -32,6 +31,9 @@ int64_t Wrapped(DType to, int64_t value) {
   if (to == DType::kI32) return static_cast<int32_t>(value);
   if (to == DType::kI8) return static_cast<int8_t>(value);
   if (to == DType::kU8) return static_cast<uint8_t>(value);
+  if (to == DType::kI16) return static_cast<int16_t>(value);
+  if (to == DType::kU16) return static_cast<uint16_t>(value);
+  if (to == DType::kU32) return static_cast<uint32_t>(value);
   if (to == DType::kBool) return value != 0;
   return value;
 }
@@ -42,9 +44,12 @@ bool IsIdentityOverReals(const NodeView& node) {
 }
 
 /// A known integer as a float. By way of float, since double would round a large one twice.
-double RoundedInteger(DType to, int64_t value) {
-  return to == DType::kF64 ? static_cast<double>(value)
-                           : RoundTo(to, static_cast<double>(static_cast<float>(value)));
+double RoundedInteger(DType to, int64_t value, bool is_unsigned) {
+  const auto rounded = [to](auto number) {
+    return to == DType::kF64 ? static_cast<double>(number)
+                             : RoundTo(to, static_cast<double>(static_cast<float>(number)));
+  };
+  return is_unsigned ? rounded(static_cast<uint64_t>(value)) : rounded(value);
 }
 
 /// Parameters: the target and the integral source, or -1 (a function of real numbers whatever their
@@ -68,21 +73,22 @@ struct CastMeaning {
   static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
     const DType to = Target(node.attrs);
     const Parameters parameters = ParametersOf(node);
-    const DType from = node.inputs[0].dtype;
-    const bool identity =
-        std::is_same_v<S, double> ? IsIdentity(from, to) : IsIdentityOverReals(node);
+    const bool identity = std::is_same_v<S, double> ? IsIdentity(node.inputs[0].dtype, to)
+                                                    : IsIdentityOverReals(node);
     for (size_t k = 0; k < out.size(); ++k) {
       const int64_t flat = static_cast<int64_t>(k);
-      out[k] = identity ? in.Flat(0, flat) : Convert(in, flat, to, parameters);
+      out[k] =
+          identity ? in.Flat(0, flat) : Convert(in, flat, node.inputs[0].dtype, to, parameters);
     }
   }
 
   template <class S>
-  static S Convert(const Reader<S>& in, int64_t flat, DType to, const Parameters& parameters) {
+  static S Convert(const Reader<S>& in, int64_t flat, DType from, DType to,
+                   const Parameters& parameters) {
     if (in.IsConcrete(0)) {
       const int64_t value = in.IntegerFlat(0, flat);
       if (IsIntegral(to)) return in.FromInteger(Wrapped(to, value));
-      const double rounded = RoundedInteger(to, value);
+      const double rounded = RoundedInteger(to, value, from == DType::kU64);
       if (std::isfinite(rounded) || std::is_same_v<S, double>) return in.Literal(rounded);
     }
     return in.Call(kCast, {in.Flat(0, flat)}, parameters);
@@ -107,12 +113,10 @@ Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
 }
 
 OpSample Sample(Rng& rng) {
-  constexpr std::array<DType, 9> kAll = {DType::kF32, DType::kF16, DType::kBF16,
-                                         DType::kF64, DType::kI8,  DType::kU8,
-                                         DType::kI32, DType::kI64, DType::kBool};
+  const auto any = [&] { return static_cast<DType>(rng.Below(kDTypes)); };
   OpSample sample = SampleUnary(rng);
-  sample.inputs[0].dtype = kAll[rng.Below(kAll.size())];
-  sample.attrs.Set("to", std::string(DTypeName(kAll[rng.Below(kAll.size())])));
+  sample.inputs[0].dtype = any();
+  sample.attrs.Set("to", std::string(DTypeName(any())));
   return sample;
 }
 
@@ -127,6 +131,7 @@ OpDefinition Make() {
     return IsIdentityOverReals(node) ? AccessElementwiseSum(node) : AccessElementwiseOracle(node);
   };
   op.sample = &Sample;
+  op.storage = StorageTypes::kAll;
   return op;
 }
 

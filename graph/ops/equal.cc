@@ -32,6 +32,7 @@ OpDefinition Make() {
   op.sample = [](Rng& rng) {
     return rng.Flip(0.2) ? SampleBinaryBool(rng) : SampleBinaryNumeric(rng);
   };
+  op.storage = StorageTypes::kU64;
   return op;
 }
 

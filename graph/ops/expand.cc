@@ -64,6 +64,7 @@ OpDefinition Make() {
   op.access = &AccessElementwiseSum;
   op.sample = &Sample;
   op.sign = &SignLeast;
+  op.storage = StorageTypes::kAll;
   return op;
 }
 

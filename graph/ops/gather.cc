@@ -101,6 +101,7 @@ OpDefinition Make() {
   op.restrict = &Restrict;
   op.sample = &Sample;
   op.sign = &SignOfFirst;
+  op.storage = StorageTypes::kAll;
   return op;
 }
 

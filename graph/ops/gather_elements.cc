@@ -71,6 +71,7 @@ OpDefinition Make() {
   op.bound = &BoundOfSelection;
   op.restrict = &Restrict;
   op.sample = &Sample;
+  op.storage = StorageTypes::kAll;
   return op;
 }
 

@@ -27,6 +27,7 @@ OpDefinition Make() {
     return one_operand ? std::max(Sign::kNonNegative, inputs[0])
                        : SignLeast(node, inputs, one_operand);
   };
+  op.storage = StorageTypes::kU64;
   return op;
 }
 

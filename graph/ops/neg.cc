@@ -19,6 +19,7 @@ OpDefinition Make() {
   op.linear_inputs = &LinearInFirst;
   op.access = &AccessElementwiseSum;
   op.sample = &SampleUnaryNumeric;
+  op.storage = StorageTypes::kU64;
   return op;
 }
 

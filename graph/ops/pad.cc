@@ -178,6 +178,7 @@ OpDefinition Make() {
   op.access = &Access;
   op.sample = &Sample;
   op.infinite = [](const NodeView& node) { return !std::isfinite(node.attrs.Float("value")); };
+  op.storage = StorageTypes::kAll;
   return op;
 }
 

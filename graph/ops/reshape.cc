@@ -128,6 +128,7 @@ OpDefinition Make() {
   op.sample = &Sample;
   op.is_view = true;
   op.sign = &SignOfFirst;
+  op.storage = StorageTypes::kAll;
   return op;
 }
 

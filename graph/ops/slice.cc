@@ -127,6 +127,7 @@ OpDefinition Make() {
   op.access = &Access;
   op.sample = &Sample;
   op.sign = &SignLeast;
+  op.storage = StorageTypes::kAll;
   return op;
 }
 

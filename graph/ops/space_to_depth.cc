@@ -76,6 +76,7 @@ OpDefinition Make() {
   op.bound = &BoundOfSelection;
   op.sample = &Sample;
   op.sign = &SignOfFirst;
+  op.storage = StorageTypes::kAll;
   return op;
 }
 

@@ -81,6 +81,7 @@ OpDefinition Make() {
   op.restrict = &Restrict;
   op.sample = &Sample;
   op.sign = &SignLeast;
+  op.storage = StorageTypes::kAll;
   return op;
 }
 

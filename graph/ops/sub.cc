@@ -18,6 +18,7 @@ OpDefinition Make() {
   op.meaning = MeaningOf<SubMeaning>();
   op.access = &AccessElementwiseSum;
   op.sample = &SampleBinaryNumeric;
+  op.storage = StorageTypes::kU64;
   return op;
 }
 

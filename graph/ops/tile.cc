@@ -50,6 +50,7 @@ OpDefinition Make() {
   op.bound = &BoundOfSelection;
   op.sample = &Sample;
   op.sign = &SignLeast;
+  op.storage = StorageTypes::kAll;
   return op;
 }
 

@@ -57,6 +57,7 @@ OpDefinition Make() {
   op.restrict = &Restrict;
   op.access = &Access;
   op.sample = &Sample;
+  op.storage = StorageTypes::kAll;
   return op;
 }
 

@@ -46,6 +46,7 @@ OpDefinition Make() {
   op.sign = [](const NodeView&, std::span<const Sign> inputs, bool) {
     return std::min(inputs[1], inputs[2]);
   };
+  op.storage = StorageTypes::kAll;
   return op;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "onnx/op_context.h"
+#include "onnx/ops/quantized.h"
 #include "onnx/tensor_decode.h"
 
 namespace mendel::lowerings::constants {
@@ -126,8 +127,7 @@ absl::Status ImportDropout(OpContext& op) {
 }
 
 absl::Status ImportCast(OpContext& op) {
-  op.Ignore("saturate");    // concerns 8-bit floats only, which DTypeFromOnnx refuses
-  op.Ignore("round_mode");  // the same
+  op.Ignore("round_mode");  // concerns f8e8m0 only, which DTypeFromOnnx refuses
   int32_t to = 0;
   if (op.version() < 6) {  // by name
     onnx::TensorProto::DataType named = onnx::TensorProto::UNDEFINED;
@@ -139,13 +139,16 @@ absl::Status ImportCast(OpContext& op) {
   }
   const auto dtype = DTypeFromOnnx(to);
   if (!dtype.ok()) return dtype.status();
-  return op.SetOutput(0, op.Cast(op.In(0), *dtype));
+  Formula f(op);
+  f.SetOutput(0, Converted(f, op.In(0), *dtype, op.Int("saturate", 1) != 0));
+  return f.status();
 }
 
 absl::Status ImportCastLike(OpContext& op) {
-  op.Ignore("saturate");
   op.Ignore("round_mode");
-  return op.SetOutput(0, op.Cast(op.In(0), op.type(op.In(1)).dtype));
+  Formula f(op);
+  f.SetOutput(0, Converted(f, op.In(0), op.type(op.In(1)).dtype, op.Int("saturate", 1) != 0));
+  return f.status();
 }
 
 absl::Status ImportEyeLike(OpContext& op) {

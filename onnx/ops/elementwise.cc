@@ -168,8 +168,7 @@ absl::Status ImportBitwiseNot(OpContext& op) {
   const DType dtype = op.type(op.In(0)).dtype;
   if (!IsIntegral(dtype) || dtype == DType::kBool)
     return InvalidInput("expects integers, not ", DTypeName(dtype));
-  const ValueId ones = op.ScalarLike(op.In(0), dtype == DType::kU8 ? 255 : -1);
-  return op.SetOutput(0, op.Emit("Sub", {ones, op.In(0)}));
+  return op.SetOutput(0, op.Emit("Sub", {op.ScalarLike(op.In(0), -1), op.In(0)}));
 }
 
 /// Before opset 7 a vector of slopes belonged to the channels.

@@ -17,6 +17,15 @@ ValueId Quantized(Formula& f, ValueId x, std::optional<ValueId> zero, DType dtyp
   return f.Cast(f.Op("Clip", {x}, {{"min", low}, {"max", high}}), dtype);
 }
 
+ValueId Converted(Formula& f, ValueId x, DType dtype, bool saturates) {
+  if (!IsFloat8(dtype)) return f.Cast(x, dtype);
+  if (f.dtype(x) == dtype) return x;
+  if (!IsFloat(f.dtype(x)) || IsFloat8(f.dtype(x))) x = f.Cast(x, DType::kF32);
+  const double largest = LargestFloat8(dtype);
+  if (saturates) x = f.Op("Clip", {x}, {{"min", -largest}, {"max", largest}});
+  return f.Cast(x, dtype);
+}
+
 DynamicRange RangeOf(Formula& f, ValueId x, double least_scale) {
   Ints axes(f.shape(x).size());
   std::iota(axes.begin(), axes.end(), 0);
@@ -96,6 +105,16 @@ DType DTypeAttribute(OpContext& op, Formula& f, std::string_view name, DType oth
   return dtype.ok() ? *dtype : otherwise;
 }
 
+/// Zero points of 8-bit floats are zeros.
+absl::Status CheckNoShift(OpContext& op, int k) {
+  const Tensor* zero = op.ConstantOf(op.In(k));
+  bool all = zero != nullptr;
+  for (int64_t i = 0; all && i < zero->size(); ++i) all = zero->DoubleAt(i) == 0;
+  return all ? absl::OkStatus()
+             : Unsupported("a zero point of type ", DTypeName(op.type(op.In(k)).dtype),
+                           " must be the constant 0");
+}
+
 /// (x - zero point) * scale; the difference in 64 bits, where it cannot wrap.
 absl::Status ImportDequantizeLinear(OpContext& op) {
   Formula f(op);
@@ -103,7 +122,9 @@ absl::Status ImportDequantizeLinear(OpContext& op) {
   ValueId scale = Parameter(op, f, 1, granularity);
   const DType dtype = DTypeAttribute(op, f, "output_dtype", f.dtype(scale));
   ValueId x = op.In(0);
-  if (op.Has(2)) {
+  if (op.Has(2) && IsFloat8(op.type(op.In(2)).dtype)) {
+    MENDEL_RETURN_IF_ERROR(CheckNoShift(op, 2));
+  } else if (op.Has(2)) {
     const DType wide = op.type(x).dtype == DType::kI32 ? DType::kI64 : DType::kI32;
     x = f.Sub(f.Cast(x, wide), f.Cast(Parameter(op, f, 2, granularity), wide));
   }
@@ -114,15 +135,20 @@ absl::Status ImportDequantizeLinear(OpContext& op) {
 /// round(x / scale) + zero point, clamped to what the type holds.
 absl::Status ImportQuantizeLinear(OpContext& op) {
   Formula f(op);
-  op.Ignore("saturate");  // concerns 8-bit floats only
   const Granularity granularity = ReadGranularity(op);
   const DType dtype =
       DTypeAttribute(op, f, "output_dtype", op.Has(2) ? op.type(op.In(2)).dtype : DType::kU8);
-  if (IsFloat(dtype) || DTypeSize(dtype) > 2 || dtype == DType::kBool)
+  const bool to_float8 = IsFloat8(dtype), saturates = op.Int("saturate", 1) != 0;
+  if ((IsFloat(dtype) && !to_float8) || DTypeSize(dtype) > 2 || dtype == DType::kBool)
     return Unsupported("quantization to ", DTypeName(dtype), " is not supported");
   ValueId scale = Parameter(op, f, 1, granularity);
   const DType precision = DTypeAttribute(op, f, "precision", f.dtype(scale));
   const ValueId quotient = f.Div(f.Cast(op.In(0), precision), f.Cast(scale, precision));
+  if (to_float8) {
+    if (op.Has(2)) MENDEL_RETURN_IF_ERROR(CheckNoShift(op, 2));
+    f.SetOutput(0, Converted(f, quotient, dtype, saturates));
+    return f.status();
+  }
   std::optional<ValueId> zero;
   if (op.Has(2)) zero = Parameter(op, f, 2, granularity);
   f.SetOutput(0, Quantized(f, quotient, zero, dtype));

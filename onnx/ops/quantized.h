@@ -11,6 +11,9 @@ namespace mendel {
 /// Float `x` rounded half to even, plus the zero point, clamped to what `dtype` holds.
 ValueId Quantized(Formula& f, ValueId x, std::optional<ValueId> zero, DType dtype);
 
+/// A cast. To an 8-bit float, values beyond the largest finite one become that one if `saturates`.
+ValueId Converted(Formula& f, ValueId x, DType dtype, bool saturates);
+
 /// Codes of 8 bits for a float tensor, by its smallest and largest element and 0.
 struct DynamicRange {
   ValueId scale;  ///< (largest - smallest) / 255

@@ -20,6 +20,14 @@ struct Format {
 
 Format FormatOf(DType dtype) {
   switch (dtype) {
+    case DType::kF8E4M3FN:
+      return {4, -6};
+    case DType::kF8E4M3FNUZ:
+      return {4, -7};
+    case DType::kF8E5M2:
+      return {3, -14};
+    case DType::kF8E5M2FNUZ:
+      return {3, -15};
     case DType::kF16:
       return {11, -14};
     case DType::kBF16:

@@ -28,6 +28,20 @@ int IntegerBits(DType dtype) {
     case DType::kU8:
     case DType::kBF16:
       return 8;
+    case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
+      return 4;
+    case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
+      return 3;
+    case DType::kI16:
+      return 15;
+    case DType::kU16:
+      return 16;
+    case DType::kU32:
+      return 32;
+    case DType::kU64:
+      return 64;
     case DType::kF16:
       return 11;
     case DType::kF32:
@@ -51,8 +65,8 @@ bool Holds(DType wide, DType narrow) {
   if (wide == DType::kBool) return false;
   // Signed numbers need a signed type; -2^n is a number of every float that holds n bits and of
   // wider integers.
-  const bool negative = narrow != DType::kBool && narrow != DType::kU8;
-  if (negative && wide == DType::kU8) return false;
+  const bool negative = narrow != DType::kBool && !IsUnsigned(narrow);
+  if (negative && IsUnsigned(wide)) return false;
   return IntegerBits(narrow) <= IntegerBits(wide);
 }
 

@@ -119,6 +119,10 @@ const std::map<std::string_view, std::string_view>& WithoutStructure() {
   static const std::map<std::string_view, std::string_view> kOperators = {
       {"ArgMax", "one function of the whole tensor"},
       {"ArgMin", "one function of the whole tensor"},
+      {"BitShift", "integer arithmetic"},
+      {"BitwiseAnd", "integer arithmetic"},
+      {"BitwiseOr", "integer arithmetic"},
+      {"BitwiseXor", "integer arithmetic"},
       {"GatherElements", "no known structure"},
       {"GatherND", "no known structure"},
       {"Hardmax", "one function of the whole tensor"},

@@ -22,6 +22,12 @@ constexpr int64_t kGrain = 1 << 13;
 
 double UnitRoundoff(DType dtype) {
   switch (dtype) {
+    case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
+      return 0x1p-4;
+    case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
+      return 0x1p-3;
     case DType::kF16:
       return 0x1p-11;
     case DType::kBF16:

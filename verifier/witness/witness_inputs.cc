@@ -109,6 +109,7 @@ std::vector<double> DisputedOf(const Graph& graph) {
 }
 
 double LargestFinite(DType dtype) {
+  if (IsFloat8(dtype)) return LargestFloat8(dtype);
   if (dtype == DType::kF16) return 65504;
   if (dtype == DType::kBF16) return 0x1.FEp127;
   return dtype == DType::kF32 ? std::numeric_limits<float>::max()
@@ -124,11 +125,9 @@ HostValue Rounded(const TensorType& type, std::vector<double> values) {
 
 std::pair<int64_t, int64_t> RangeOf(DType dtype) {
   if (dtype == DType::kBool) return {0, 1};
-  if (dtype == DType::kU8) return {0, 255};
-  if (dtype == DType::kI8) return {-128, 127};
-  if (dtype == DType::kI32)
-    return {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
-  return {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
+  if (dtype == DType::kU64)  // modulo 2^64
+    return {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
+  return {LowestInteger(dtype), HighestInteger(dtype)};
 }
 
 }  // namespace

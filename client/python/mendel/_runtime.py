@@ -10,10 +10,11 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from mendel import _library
 from mendel._library import Error, InvalidArgument, PathLike
 
-# mendel_dtype -> (name, NumPy's type). NumPy has no bfloat16: its bits travel as uint16.
+# mendel_dtype -> (name, NumPy's type). NumPy has no bfloat16 and no 8-bit floats: their bits travel as uint16 and uint8.
 _DTYPES: List[Tuple[str, str]] = [
     ("f32", "float32"), ("f16", "float16"), ("bf16", "uint16"), ("f64", "float64"), ("i8", "int8"), ("u8", "uint8"),
-    ("i32", "int32"), ("i64", "int64"), ("bool", "bool"),
+    ("i32", "int32"), ("i64", "int64"), ("bool", "bool"), ("i16", "int16"), ("u16", "uint16"), ("u32", "uint32"),
+    ("u64", "uint64"), ("f8e4m3fn", "uint8"), ("f8e4m3fnuz", "uint8"), ("f8e5m2", "uint8"), ("f8e5m2fnuz", "uint8"),
 ]
 
 PlanError = Error  # old name
@@ -21,7 +22,7 @@ PlanError = Error  # old name
 
 @dataclasses.dataclass(frozen=True)
 class ValueInfo:
-    """One input or output. `dtype` is Mendel's name, `numpy_dtype` the type of its arrays (bf16: uint16, the bits)."""
+    """One input or output. `dtype` is Mendel's name, `numpy_dtype` the type of its arrays (bf16: uint16, f8...: uint8, the bits)."""
 
     name: str
     dtype: str

@@ -16,6 +16,9 @@ from mendel._runtime import LoadedPlan
 _ONNX_TYPES = {
     "f32": "tensor(float)", "f16": "tensor(float16)", "bf16": "tensor(bfloat16)", "f64": "tensor(double)", "i8": "tensor(int8)",
     "u8": "tensor(uint8)", "i32": "tensor(int32)", "i64": "tensor(int64)", "bool": "tensor(bool)",
+    "i16": "tensor(int16)", "u16": "tensor(uint16)", "u32": "tensor(uint32)", "u64": "tensor(uint64)",
+    "f8e4m3fn": "tensor(float8e4m3fn)", "f8e4m3fnuz": "tensor(float8e4m3fnuz)", "f8e5m2": "tensor(float8e5m2)",
+    "f8e5m2fnuz": "tensor(float8e5m2fnuz)",
 }
 _PROVIDERS = ["MendelExecutionProvider", "CPUExecutionProvider"]
 

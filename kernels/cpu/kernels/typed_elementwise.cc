@@ -78,6 +78,25 @@ struct Smaller {
   }
 };
 
+/// A shift by the width or more leaves the bits that come in; so does one by a negative number.
+struct ShiftLeft {
+  template <class T>
+  T operator()(T a, T b) const {
+    constexpr uint64_t kWidth = 8 * sizeof(T);
+    const uint64_t places = static_cast<uint64_t>(b);
+    return places < kWidth ? static_cast<T>(static_cast<uint64_t>(a) << places) : T{0};
+  }
+};
+struct ShiftRight {
+  template <class T>
+  T operator()(T a, T b) const {
+    constexpr uint64_t kWidth = 8 * sizeof(T);
+    const uint64_t places = static_cast<uint64_t>(b);
+    if (places >= kWidth) return a < T{0} ? static_cast<T>(-1) : T{0};
+    return static_cast<T>(a >> places);
+  }
+};
+
 template <class T>
 Row ComparisonOf(std::string_view op) {
   if (op == "Equal") return &BinaryRow<uint8_t, T, std::equal_to<T>>;
@@ -92,8 +111,19 @@ Row ArithmeticOf(std::string_view op) {
   if (op == "Add") return &BinaryRow<T, T, Wrapped<std::plus>>;
   if (op == "Sub") return &BinaryRow<T, T, Wrapped<std::minus>>;
   if (op == "Mul") return &BinaryRow<T, T, Wrapped<std::multiplies>>;
+  if (op == "BitwiseAnd") return &BinaryRow<T, T, std::bit_and<T>>;
+  if (op == "BitwiseOr") return &BinaryRow<T, T, std::bit_or<T>>;
+  if (op == "BitwiseXor") return &BinaryRow<T, T, std::bit_xor<T>>;
+  if (op == "BitShift.LEFT") return &BinaryRow<T, T, ShiftLeft>;
+  if (op == "BitShift.RIGHT") return &BinaryRow<T, T, ShiftRight>;
   if (op == "Max") return &BinaryRow<T, T, Larger>;
   return op == "Min" ? &BinaryRow<T, T, Smaller> : nullptr;
+}
+
+template <class T>
+Row IntegersOf(std::string_view op) {
+  const Row arithmetic = ArithmeticOf<T>(op);
+  return arithmetic != nullptr ? arithmetic : ComparisonOf<T>(op);
 }
 
 Row LogicOf(std::string_view op) {
@@ -111,20 +141,24 @@ Row RowOf(std::string_view op, DType dtype) {
       const Row logic = LogicOf(op);
       return logic != nullptr || op != "Equal" ? logic : ComparisonOf<uint8_t>(op);
     }
-    case DType::kU8:
-      return ComparisonOf<uint8_t>(op);
-    case DType::kI8:
-      return ComparisonOf<int8_t>(op);
     case DType::kF64:
       return ComparisonOf<double>(op);
-    case DType::kI32: {
-      const Row arithmetic = ArithmeticOf<int32_t>(op);
-      return arithmetic != nullptr ? arithmetic : ComparisonOf<int32_t>(op);
-    }
-    case DType::kI64: {
-      const Row arithmetic = ArithmeticOf<int64_t>(op);
-      return arithmetic != nullptr ? arithmetic : ComparisonOf<int64_t>(op);
-    }
+    case DType::kU8:
+      return IntegersOf<uint8_t>(op);
+    case DType::kI8:
+      return IntegersOf<int8_t>(op);
+    case DType::kI16:
+      return IntegersOf<int16_t>(op);
+    case DType::kU16:
+      return IntegersOf<uint16_t>(op);
+    case DType::kI32:
+      return IntegersOf<int32_t>(op);
+    case DType::kU32:
+      return IntegersOf<uint32_t>(op);
+    case DType::kI64:
+      return IntegersOf<int64_t>(op);
+    case DType::kU64:
+      return IntegersOf<uint64_t>(op);
     default:
       return nullptr;
   }

@@ -18,7 +18,7 @@ struct TypedOperand {
 };
 
 struct TypedProblem {
-  std::string_view op;        ///< operator
+  std::string_view op;        ///< operator; of a shift with its direction, "BitShift.LEFT"
   DType dtype = DType::kI32;  ///< of the operands that are computed with
   Shape extents;              ///< extents of the output, which is contiguous
   std::vector<TypedOperand> operands;

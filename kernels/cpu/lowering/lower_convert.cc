@@ -1,6 +1,8 @@
 // Cast between any dtypes, and Pow with an exponent of another dtype than the base's. Fused
 // elementwise kernels compute only f32 and bool.
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -13,22 +15,76 @@
 namespace mendel::cpu {
 namespace {
 
-template <class From, class To>
+/// Elements that are converted at a time; they stay in the nearest cache.
+constexpr int64_t kChunk = 512;
+
+using Convert = void (*)(const std::byte* from, std::byte* to, int64_t count);
+
+template <class From>
+using CarrierOf = decltype(ValueOf(From{}));
+
+template <class From>
+void Load(const std::byte* from, std::byte* to, int64_t count) {
+  const From* const elements = reinterpret_cast<const From*>(from);
+  auto* const values = reinterpret_cast<CarrierOf<From>*>(to);
+  for (int64_t i = 0; i < count; ++i) values[i] = ValueOf(elements[i]);
+}
+
+template <class V, class To>
+void StoreAs(const std::byte* from, std::byte* to, int64_t count) {
+  const V* const values = reinterpret_cast<const V*>(from);
+  To* const elements = reinterpret_cast<To*>(to);
+  for (int64_t i = 0; i < count; ++i) elements[i] = ElementOf<To>(values[i]);
+}
+
+/// Two loops with values between them: a loop for each pair of dtypes would take minutes to
+/// compile.
+struct Conversion {
+  Convert load, store;
+  int64_t from_bytes, to_bytes;
+};
+
+Conversion ConversionOf(DType from, DType to) {
+  Conversion both{};
+  both.from_bytes = DTypeSize(from);
+  both.to_bytes = DTypeSize(to);
+  both.load = WithElement(from, [](auto x) -> Convert { return &Load<decltype(x)>; });
+  const auto store = [&]<class V>(V) {
+    both.store = WithElement(to, [](auto y) -> Convert { return &StoreAs<V, decltype(y)>; });
+  };
+  if (from == DType::kF64) {
+    store(double{});
+  } else if (IsFloat(from)) {
+    store(float{});
+  } else if (from == DType::kU64) {
+    store(uint64_t{});
+  } else {
+    store(int64_t{});
+  }
+  return both;
+}
+
 class CastKernel : public Kernel {
  public:
-  CastKernel(Place from, Place to, int64_t count)
-      : from_(std::move(from)), to_(std::move(to)), count_(count) {}
+  CastKernel(Conversion conversion, Place from, Place to, int64_t count)
+      : conversion_(conversion), from_(std::move(from)), to_(std::move(to)), count_(count) {}
 
   absl::Status Run(const Bindings& bindings) override {
-    const From* from = bindings.At<From>(from_);
-    To* to = bindings.At<To>(to_);
+    const std::byte* from = bindings.Address(from_);
+    std::byte* to = bindings.Address(to_);
     ParallelRange(count_, GrainOf(1), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) to[i] = ElementOf<To>(ValueOf(from[i]));
+      alignas(64) std::array<std::byte, 8 * kChunk> values;
+      for (int64_t i = begin; i < end; i += kChunk) {
+        const int64_t count = std::min(kChunk, end - i);
+        conversion_.load(from + i * conversion_.from_bytes, values.data(), count);
+        conversion_.store(values.data(), to + i * conversion_.to_bytes, count);
+      }
     });
     return absl::OkStatus();
   }
 
  private:
+  Conversion conversion_;
   Place from_, to_;
   int64_t count_;
 };
@@ -98,17 +154,10 @@ absl::StatusOr<bool> LowerCast(Lowering& lowering, int32_t id) {
   Place from = lowering.Unblocked(input);
   if (!IsDense(from.layout, shape)) from = lowering.Plain(input);
   const Place to = lowering.Allocate({id, 0}, from.layout);
-  lowering.Emit(
-      {id}, "cast",
-      WithElement(lowering.type(input).dtype,
-                  [&](auto source) {
-                    return WithElement(
-                        lowering.type({id, 0}).dtype, [&](auto target) -> std::unique_ptr<Kernel> {
-                          return std::make_unique<CastKernel<decltype(source), decltype(target)>>(
-                              from, to, NumElements(shape));
-                        });
-                  }),
-      {from, to});
+  const Conversion conversion =
+      ConversionOf(lowering.type(input).dtype, lowering.type({id, 0}).dtype);
+  lowering.Emit({id}, "cast",
+                std::make_unique<CastKernel>(conversion, from, to, NumElements(shape)), {from, to});
   return true;
 }
 

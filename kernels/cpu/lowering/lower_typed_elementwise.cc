@@ -25,6 +25,8 @@ absl::StatusOr<bool> LowerTypedElementwise(Lowering& lowering, int32_t id) {
   const Shape& output = node.outputs[0].shape;
   TypedProblem problem;
   problem.op = node.op->name;
+  if (problem.op == "BitShift")
+    problem.op = node.attrs.Str("direction") == "LEFT" ? "BitShift.LEFT" : "BitShift.RIGHT";
   problem.dtype = lowering.type(node.inputs.back()).dtype;
   problem.extents = output;
   std::vector<Place> touched;

@@ -43,12 +43,51 @@ typedef Integer<signed char> I8;
 typedef Integer<unsigned char> U8;
 typedef Integer<int> I32;
 typedef Integer<long long> I64;
+typedef Integer<short> I16;
+typedef Integer<unsigned short> U16;
+typedef Integer<unsigned int> U32;
+typedef Integer<unsigned long long> U64;
 struct Bool {
   typedef unsigned char Stored;
   typedef long long Real;
   MENDEL_HERE Real Load(Stored s) { return s != 0; }
   MENDEL_HERE Stored Store(Real v) { return v != 0; }
 };
+// A sign, an exponent and kMantissa bits, as graph/float8.cc describes them.
+template <int kMantissa, int kBias, int kLargest, int kNan, bool kInfinite>
+struct Float8 {
+  typedef unsigned char Stored;
+  typedef float Real;
+  MENDEL_HERE float Power(int exponent) { return __uint_as_float(static_cast<unsigned int>(exponent + 127) << 23); }
+  MENDEL_HERE float Load(Stored s) {
+    const int magnitude = s & 0x7f, exponent = magnitude >> kMantissa;
+    const int fraction = magnitude & ((1 << kMantissa) - 1);
+    const int whole = exponent == 0 ? fraction : fraction + (1 << kMantissa);
+    const float finite = static_cast<float>(whole) * Power(1 - kBias - kMantissa + (exponent == 0 ? 0 : exponent - 1));
+    const bool infinite = kInfinite && magnitude == kLargest + 1;
+    if (s == kNan || (magnitude > kLargest && !infinite)) return __uint_as_float(0x7fc00000u);
+    const float value = infinite ? __uint_as_float(0x7f800000u) : finite;
+    return (s & 0x80) != 0 ? -value : value;
+  }
+  MENDEL_HERE Stored Store(float v) {
+    const unsigned int all = __float_as_uint(v), bits = all & 0x7fffffffu, sign = (all >> 24) & 0x80u;
+    if (bits > 0x7f800000u) return kNan;
+    unsigned int rounded = 0x80u;
+    if (bits < (static_cast<unsigned int>(128 - kBias) << 23)) {
+      const float place = Power(24 - kBias - kMantissa);
+      rounded = __float_as_uint(__uint_as_float(bits) + place) - __float_as_uint(place);
+    } else if (bits < 0x7f800000u) {
+      constexpr int kDropped = 23 - kMantissa;
+      rounded = ((bits + ((1u << (kDropped - 1)) - 1) + ((bits >> kDropped) & 1u)) >> kDropped) - (static_cast<unsigned int>(127 - kBias) << kMantissa);
+    }
+    if (rounded > kLargest) return kNan == 0x80 ? kNan : sign | (kInfinite ? kLargest + 1 : kNan);
+    return rounded == 0 && kNan == 0x80 ? 0 : sign | rounded;
+  }
+};
+typedef Float8<3, 7, 0x7e, 0x7f, false> F8E4M3FN;
+typedef Float8<3, 8, 0x7f, 0x80, false> F8E4M3FNUZ;
+typedef Float8<2, 15, 0x7b, 0x7f, true> F8E5M2;
+typedef Float8<2, 16, 0x7f, 0x80, false> F8E5M2FNUZ;
 struct F64 {
   typedef double Stored;
   typedef double Real;
@@ -87,6 +126,10 @@ MENDEL_FUNCTION(Tanh, tanh)
 MENDEL_FUNCTION(Atanh, atanh)
 
 typedef unsigned long long Word;
+MENDEL_HERE long long ShiftLeft(long long x, long long bits) { return static_cast<Word>(bits) < 64 ? static_cast<long long>(static_cast<Word>(x) << bits) : 0; }
+MENDEL_HERE long long ShiftRight(long long x, long long bits) { return x >> (static_cast<Word>(bits) < 64 ? bits : 63); }
+MENDEL_HERE long long ShiftWordRight(long long x, long long bits) { return static_cast<Word>(bits) < 64 ? static_cast<long long>(static_cast<Word>(x) >> bits) : 0; }
+MENDEL_HERE long long ToWord(double x) { return x >= 18446744073709551616.0 ? -1ll : x >= 9223372036854775808.0 ? static_cast<long long>(static_cast<Word>(x)) : static_cast<long long>(x); }
 template <class T>
 MENDEL_HERE T Plus(T a, T b) { return a + b; }
 template <class T>
@@ -187,8 +230,10 @@ const std::string& PreambleText() {
 }
 
 std::string_view StorageName(DType dtype) {
-  constexpr std::string_view kNames[] = {"F32", "F16", "BF16", "F64", "I8",
-                                         "U8",  "I32", "I64",  "Bool"};
+  constexpr std::string_view kNames[] = {
+      "F32", "F16", "BF16", "F64", "I8",       "U8",         "I32",    "I64",       "Bool",
+      "I16", "U16", "U32",  "U64", "F8E4M3FN", "F8E4M3FNUZ", "F8E5M2", "F8E5M2FNUZ"};
+  static_assert(std::size(kNames) == kDTypes);
   return kNames[static_cast<size_t>(dtype)];
 }
 
@@ -198,9 +243,24 @@ std::string_view RealName(DType dtype) {
 }
 
 std::string_view StoredName(DType dtype) {
-  constexpr std::string_view kNames[] = {"float",  "unsigned short", "unsigned short",
-                                         "double", "signed char",    "unsigned char",
-                                         "int",    "long long",      "unsigned char"};
+  constexpr std::string_view kNames[] = {"float",
+                                         "unsigned short",
+                                         "unsigned short",
+                                         "double",
+                                         "signed char",
+                                         "unsigned char",
+                                         "int",
+                                         "long long",
+                                         "unsigned char",
+                                         "short",
+                                         "unsigned short",
+                                         "unsigned int",
+                                         "unsigned long long",
+                                         "unsigned char",
+                                         "unsigned char",
+                                         "unsigned char",
+                                         "unsigned char"};
+  static_assert(std::size(kNames) == kDTypes);
   return kNames[static_cast<size_t>(dtype)];
 }
 

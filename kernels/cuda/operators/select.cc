@@ -33,7 +33,9 @@ std::string ClipElement(const ElementAt& at) {
 /// by f32 (one rounding to the target's own store).
 std::string CastElement(const ElementAt& at) {
   const DType from = at.dtype(0), to = at.dtype();
-  const std::string x = at.In(0);
+  const std::string x =
+      from == DType::kU64 && IsFloat(to) ? Cat("static_cast<Word>(", at.In(0), ")") : at.In(0);
+  if (to == DType::kU64 && IsFloat(from)) return Cat("ToWord(static_cast<double>(", x, "))");
   if (to == DType::kBool) return Cat(x, " != ", LiteralOf(from, 0.0));
   if (IsFloat(to)) {
     const std::string narrow = to == DType::kF64 ? x : Cat("static_cast<float>(", x, ")");
@@ -43,6 +45,13 @@ std::string CastElement(const ElementAt& at) {
   }
   return Cat("static_cast<long long>(", "static_cast<", StoredName(to), ">(static_cast<long long>(",
              x, ")))");
+}
+
+std::string BitShiftElement(const ElementAt& at) {
+  const bool word = at.dtype() == DType::kU64;
+  const std::string_view right = word ? "ShiftWordRight" : "ShiftRight";
+  return Cat(at.view.attrs.Str("direction") == "LEFT" ? "ShiftLeft" : right, "(", at.In(0), ", ",
+             at.In(1), ")");
 }
 
 std::string GeluElement(const ElementAt& at) {
@@ -83,6 +92,7 @@ std::string BatchNormalizationElement(const ElementAt& at) {
 
 MENDEL_REGISTER_OPERATOR_TEXTS({
     {.op = "BatchNormalization", .element = &BatchNormalizationElement, .by_channel = true},
+    {.op = "BitShift", .element = &BitShiftElement},
     {.op = "Cast", .element = &CastElement},
     {.op = "Clip", .element = &ClipElement},
     {.op = "Gelu", .element = &GeluElement},

@@ -1,0 +1,21 @@
+// BitwiseOr(a, b): the disjunction of each bit of two integers.
+
+#include "graph/bits.h"
+
+namespace mendel::ops::bitwise_or {
+namespace {
+
+int64_t Bits(int64_t a, int64_t b) { return a | b; }
+
+constexpr ScalarFunction kBits = BitsFunction<&Bits>("BitwiseOr");
+
+OpDefinition Make() {
+  OpDefinition op = BitsOp("BitwiseOr");
+  op.meaning = MeaningOf<BitsMeaning<kBits>>();
+  return op;
+}
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel::ops::bitwise_or
