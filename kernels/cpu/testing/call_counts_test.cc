@@ -41,12 +41,12 @@ struct Counters {
 };
 constinit Counters own, onednn;
 constinit std::atomic<bool> watching{false};
-constinit std::atomic<bool> in_onednn{false};
+constinit std::atomic<int> in_onednn{0};  ///< calls; loops side by side have several
 constinit std::atomic<int64_t> primitives{0};
 
 void Count(std::atomic<int64_t> Counters::*what) {
   if (!watching.load(std::memory_order_relaxed)) return;
-  Counters& counters = in_onednn.load(std::memory_order_relaxed) ? onednn : own;
+  Counters& counters = in_onednn.load(std::memory_order_relaxed) > 0 ? onednn : own;
   (counters.*what).fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -166,9 +166,9 @@ dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive, dnnl_stre
                                      int count, const dnnl_exec_arg_t* arguments) {
   auto* execute = mendel::cpu::Next("dnnl_primitive_execute", mendel::cpu::next_execute);
   mendel::cpu::primitives.fetch_add(1, std::memory_order_relaxed);
-  mendel::cpu::in_onednn = true;
+  ++mendel::cpu::in_onednn;
   const dnnl_status_t status = execute(primitive, stream, count, arguments);
-  mendel::cpu::in_onednn = false;
+  --mendel::cpu::in_onednn;
   return status;
 }
 
