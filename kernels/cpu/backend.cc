@@ -87,7 +87,7 @@ absl::StatusOr<Program> LowerGraph(const Graph& graph, const CompileOptions& opt
       continue;
     }
     if (groups[i]->function != nullptr) {
-      LowerCodeFunction(lowering, *groups[i]);
+      MENDEL_RETURN_IF_ERROR(LowerCodeFunction(lowering, *groups[i]));
       continue;
     }
     absl::StatusOr<bool> done = groups[i]->contraction
@@ -154,7 +154,7 @@ class CpuBackend : public Backend {
     // This version changes with the speed of the kernels, because their measurements are stored.
     if (const WinogradIsa* isa = WinogradIsaHere(); isa != nullptr)
       identity +=
-          Cat("; winograd ", isa->name, " 5; strips 1; direct 7; attention 2; operators 14");
+          Cat("; winograd ", isa->name, " 5; strips 1; direct 7; attention 2; operators 15");
     for (const char* variable : {"OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY",
                                  "GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT", "OMP_DYNAMIC"}) {
       if (const char* value = std::getenv(variable); value != nullptr)

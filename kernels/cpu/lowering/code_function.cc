@@ -1,10 +1,12 @@
 #include "kernels/cpu/lowering/code_function.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "base/status.h"
 #include "kernels/cpu/kernels/code_table.h"
 #include "kernels/cpu/kernels/typed.h"
 #include "kernels/cpu/lowering/lower.h"
@@ -20,10 +22,13 @@ using Values = std::array<float, kCodes>;
 
 bool IsCode(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }
 
-/// A value for each byte of its source.
+/// A value for each byte of its source, which `pool` may choose.
 struct Decided {
   ValueId source;
   Values values;
+  int32_t pool = -1;
+
+  bool IsOf(const Decided& other) const { return source == other.source && pool == other.pool; }
 };
 
 class Finder {
@@ -40,6 +45,7 @@ class Finder {
       if (IsCode(dtype)) {
         CodeFunction& function = functions[id];
         function.source = decided->source;
+        function.pool = decided->pool;
         FindTileConversion(dtype)->store(decided->values.data(), function.table.data(), kCodes);
       }
       decided_.emplace(id, *decided);
@@ -51,11 +57,12 @@ class Finder {
   std::optional<Decided> Decide(int32_t id) {
     const Node& node = graph_.node(id);
     if (owner_[static_cast<size_t>(id)] >= 0 || node.inputs.empty() || node.inputs.size() > 3 ||
-        node.op->name == "BatchNormalization" || folded_.IsConstant({id, 0}) ||
-        !IsElementwise(graph_, folded_, id))
+        node.op->name == "BatchNormalization" || folded_.IsConstant({id, 0}))
       return std::nullopt;
+    if (node.op->name == "MaxPool") return DecidePool(id);
+    if (!IsElementwise(graph_, folded_, id)) return std::nullopt;
     Values operands[3];
-    std::optional<ValueId> source;
+    std::optional<Decided> source;
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       const ValueId input = node.inputs[k];
       if (folded_.IsConstant(input)) {
@@ -64,14 +71,14 @@ class Finder {
         continue;
       }
       const std::optional<Decided> operand = OperandOf(input);
-      if (!operand.has_value() || (source.has_value() && operand->source != *source) ||
+      if (!operand.has_value() || (source.has_value() && !operand->IsOf(*source)) ||
           graph_.type(input).shape != node.outputs[0].shape)
         return std::nullopt;
-      source = operand->source;
+      source = operand;
       operands[k] = operand->values;
     }
     if (!source.has_value()) return std::nullopt;
-    Decided decided{*source, operands[0]};
+    Decided decided{source->source, operands[0], source->pool};
     if (!KeepsNumbers(graph_, node)) {
       const TileCall call = TileCallOf(node);
       const float* in[3] = {operands[0].data(), operands[0].data(), operands[0].data()};
@@ -79,6 +86,25 @@ class Finder {
       call.function(decided.values.data(), in, kCodes, call.parameters.data());
     }
     return decided;
+  }
+
+  std::optional<Decided> DecidePool(int32_t id) const {
+    const ValueId input = graph_.node(id).inputs[0];
+    std::optional<Decided> decided = OperandOf(input);
+    if (!decided.has_value() || decided->pool >= 0 || !SuitsLibraryPool(graph_, id) ||
+        !Increases(*decided))
+      return std::nullopt;
+    decided->pool = id;
+    return decided;
+  }
+
+  /// Larger codes of the source never have smaller values.
+  bool Increases(const Decided& decided) const {
+    Values values = decided.values;
+    if (graph_.type(decided.source).dtype == DType::kI8)
+      std::rotate(values.begin(), values.begin() + kCodes / 2, values.end());
+    return std::is_sorted(values.begin(), values.end()) &&
+           std::none_of(values.begin(), values.end(), [](float x) { return std::isnan(x); });
   }
 
   /// Codes that no earlier ones decide are a source.
@@ -98,6 +124,13 @@ class Finder {
   const std::vector<int32_t>& owner_;
   std::map<int32_t, Decided> decided_;  ///< by node
 };
+
+bool IsIdentity(const std::array<uint8_t, kCodes>& table) {
+  for (size_t k = 0; k < kCodes; ++k) {
+    if (table[k] != k) return false;
+  }
+  return true;
+}
 
 class TableKernel final : public Kernel {
  public:
@@ -126,10 +159,21 @@ std::map<int32_t, CodeFunction> FindCodeFunctions(const Graph& graph, Folded& fo
   return Finder(graph, folded, owner).Find();
 }
 
-void LowerCodeFunction(Lowering& lowering, const Group& group) {
+absl::Status LowerCodeFunction(Lowering& lowering, const Group& group) {
   const CodeFunction& function = *group.function;
   const ValueId result{group.nodes.back(), 0};
   const Shape& shape = lowering.shape(result);
+  if (function.pool >= 0) {
+    const std::optional<Place> pooled =
+        EmitLibraryPool(lowering, {group.nodes, function.pool, function.source, result});
+    if (!pooled.has_value()) return InternalError("oneDNN has no pool of codes");
+    if (!IsIdentity(function.table))
+      lowering.Emit(
+          group.nodes, "table of codes",
+          std::make_unique<TableKernel>(*pooled, *pooled, NumElements(shape), function.table),
+          {*pooled});
+    return absl::OkStatus();
+  }
   Place from = lowering.Any(function.source);
   if (!IsDense(from.layout, shape) || Span(from.layout, shape) != NumElements(shape))
     from = lowering.Plain(function.source);
@@ -137,6 +181,7 @@ void LowerCodeFunction(Lowering& lowering, const Group& group) {
   lowering.Emit(group.nodes, "table of codes",
                 std::make_unique<TableKernel>(from, to, NumElements(shape), function.table),
                 {from, to}, 0, std::pair{to, from});
+  return absl::OkStatus();
 }
 
 }  // namespace mendel::cpu

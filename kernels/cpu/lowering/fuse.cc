@@ -212,9 +212,7 @@ void GroupElementwise(const Graph& graph, Folded& folded, std::vector<int32_t>& 
       unread.insert(id);
       continue;
     }
-    if (owner[static_cast<size_t>(id)] >= 0 || folded.IsConstant({id, 0}) ||
-        !IsElementwise(graph, folded, id))
-      continue;
+    if (owner[static_cast<size_t>(id)] >= 0 || folded.IsConstant({id, 0})) continue;
     if (const auto function = functions.find(id); function != functions.end()) {
       Group group;
       group.nodes = {id};
@@ -224,6 +222,7 @@ void GroupElementwise(const Graph& graph, Folded& folded, std::vector<int32_t>& 
       groups[static_cast<size_t>(id)] = std::move(group);
       continue;
     }
+    if (!IsElementwise(graph, folded, id)) continue;
     int32_t home = id;
     if (!graph.IsOutput(id) && !users.empty()) {
       const int32_t candidate = owner[static_cast<size_t>(users[0])];

@@ -12,9 +12,8 @@
 #include "gmock/gmock.h"
 #include "graph/graph.h"
 #include "gtest/gtest.h"
-#include "kernels/cpu/kernels/code_table.h"
 #include "kernels/cpu/lowering/integer_product.h"
-#include "kernels/cpu/testing/test_support.h"
+#include "kernels/cpu/testing/quantized_net.h"
 
 namespace mendel::cpu {
 namespace {
@@ -24,99 +23,10 @@ using testing::Each;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Builds graphs as the importer spells QuantizeLinear and DequantizeLinear.
-class Net {
- public:
-  explicit Net(uint64_t seed = 1) : rng_(seed) {}
-
-  /// An input of random integers of the type, or of multiples of 1/64 for floats.
-  ValueId Input(DType dtype, const Shape& shape) {
-    HostValue value{{dtype, shape}, {}, {}};
-    for (int64_t k = NumElements(shape); k > 0; --k) {
-      if (IsFloat(dtype)) {
-        value.scalars.push_back(static_cast<double>(rng_.Between(-640, 640)) / 64);
-      } else {
-        value.integers.push_back(rng_.Between(LowestInteger(dtype), HighestInteger(dtype)));
-      }
-    }
-    inputs.push_back(value);
-    return builder.Input(Cat("x", inputs.size()), value.type);
-  }
-  ValueId Weights(DType dtype, const Shape& shape, int64_t low, int64_t high, double unit = 1) {
-    std::vector<double> values;
-    for (int64_t k = NumElements(shape); k > 0; --k)
-      values.push_back(static_cast<double>(rng_.Between(low, high)) * unit);
-    return builder.Constant(Tensor::FromDoubles({dtype, shape}, values), Cat("w", ++constants_));
-  }
-  ValueId Number(DType dtype, double value) {
-    return builder.Constant(Tensor::Scalar(dtype, value), Cat("n", ++constants_));
-  }
-  ValueId Op(std::string_view name, const std::vector<ValueId>& operands, Attributes attrs = {}) {
-    const auto value = builder.Add(name, operands, std::move(attrs));
-    EXPECT_TRUE(value.ok()) << value.status();
-    return *value;
-  }
-  ValueId Cast(ValueId x, DType to) {
-    return Op("Cast", {x}, {{"to", std::string(DTypeName(to))}});
-  }
-  ValueId Dequantized(ValueId q, ValueId scale, std::optional<ValueId> zero) {
-    ValueId x = q;
-    if (zero.has_value()) x = Op("Sub", {Cast(q, DType::kI32), Cast(*zero, DType::kI32)});
-    return Op("Mul", {Cast(x, DType::kF32), scale});
-  }
-  ValueId Dequantized(ValueId q, double scale, int64_t zero) {
-    return Dequantized(q, Number(DType::kF32, scale),
-                       Number(builder.type(q).dtype, static_cast<double>(zero)));
-  }
-  ValueId Quantized(ValueId x, double scale, int64_t zero, DType to) {
-    x = Op("Round", {Op("Div", {x, Number(DType::kF32, scale)})});
-    x = Op("Add", {x, Cast(Number(to, static_cast<double>(zero)), DType::kF32)});
-    x = Op("Clip", {x},
-           {{"min", static_cast<double>(LowestInteger(to))},
-            {"max", static_cast<double>(HighestInteger(to))}});
-    return Cast(x, to);
-  }
-  /// The kernels that run. Integers are compared exactly.
-  std::vector<std::string> Check(ValueId y, Numerics numerics = Numerics::kDefault) {
-    builder.Output("y", y);
-    const absl::StatusOr<Graph> graph = builder.Build();
-    EXPECT_TRUE(graph.ok()) << graph.status();
-    CompileOptions options;
-    options.numerics = numerics;
-    std::vector<std::string> kernels;
-    for (const int threads : {1, 3}) {
-      options.threads = threads;
-      kernels = ExpectMatches(*graph, inputs, options);
-    }
-    return kernels;
-  }
-
-  GraphBuilder builder;
-  std::vector<HostValue> inputs;
-
- private:
-  Rng rng_;
-  int constants_ = 0;
-};
-
-constexpr DType kCodes[] = {DType::kU8, DType::kI8};
-
-TEST(Int8, SumsOfQuantizedValuesAreOneChain) {
-  for (const DType a : kCodes) {
-    for (const DType b : kCodes) {
-      for (const Shape& shape : {Shape{2, 3, 5, 7}, Shape{1, 64, 9, 9}, Shape{1}, Shape{1500}}) {
-        Net net;
-        const ValueId x = net.Dequantized(net.Input(a, shape), 0.25, 7);
-        const ValueId y = net.Dequantized(net.Input(b, shape), 0.5, -0);
-        const auto kernels = net.Check(net.Quantized(net.Op("Add", {x, y}), 0.75, 3, a));
-        EXPECT_THAT(kernels, testing::ElementsAre("tile chain"));
-      }
-    }
-  }
-}
+using Net = QuantizedNet;
 
 TEST(Int8, ZeroPointsAndScalesOfChannelsBroadcast) {
-  for (const DType dtype : kCodes) {
+  for (const DType dtype : kCodeTypes) {
     Net net;
     const ValueId q = net.Input(dtype, {2, 20, 3, 5});
     const ValueId scale = net.Weights(DType::kF32, {20, 1, 1}, 1, 9, 0.125);
@@ -221,7 +131,7 @@ bool RunsInInt8(const ConvCase& c) {
 
 /// Sums are exact, and all scales are powers of two times small numbers: f32 rounds nothing.
 TEST(Int8, ConvolutionsAreExact) {
-  for (const DType dtype : kCodes) {
+  for (const DType dtype : kCodeTypes) {
     for (const int64_t zero : {0, 1, 77}) {
       for (const ConvCase& c : kConvs) {
         SCOPED_TRACE(testing::Message() << ShapeString(c.x) << " taps " << c.taps << " group "
@@ -238,7 +148,7 @@ TEST(Int8, ConvolutionsAreExact) {
 }
 
 TEST(Int8, ConvolutionsThatEndInCodesAreExact) {
-  for (const DType dtype : kCodes) {
+  for (const DType dtype : kCodeTypes) {
     for (const int64_t zero : {0, 2, 77}) {
       for (const char* activation : {"", "Relu", "Clip"}) {
         for (const ConvCase& c : kConvs) {
@@ -261,7 +171,7 @@ TEST(Int8, ConvolutionsThatEndInCodesAreExact) {
 }
 
 TEST(Int8, ProductsAreExact) {
-  for (const DType dtype : kCodes) {
+  for (const DType dtype : kCodeTypes) {
     for (const int64_t zero : {0, 3, 77}) {
       for (const Shape& shape : {Shape{1, 64}, Shape{5, 33}, Shape{2, 3, 256}, Shape{128, 100}}) {
         SCOPED_TRACE(testing::Message() << ShapeString(shape) << " zero " << zero);
@@ -286,7 +196,7 @@ TEST(Int8, ProductsAreExact) {
 
 /// MatMulInteger, with a zero point that is known at run time only.
 TEST(Int8, ProductsTakeZeroPointsAtRunTime) {
-  for (const DType dtype : kCodes) {
+  for (const DType dtype : kCodeTypes) {
     for (const Shape& shape : {Shape{1, 64}, Shape{2, 17, 100}}) {
       Net net;
       const ValueId q = net.Input(dtype, shape);
@@ -298,78 +208,6 @@ TEST(Int8, ProductsTakeZeroPointsAtRunTime) {
       const auto kernels = net.Check(net.Op("Mul", {y, scale}), Numerics::kInt8);
       EXPECT_EQ(Int8Runs(kernels), MultipliesInt8()) << testing::PrintToString(kernels);
     }
-  }
-}
-
-/// x * clip(x + 3), with codes after each step: two ways lead from the first codes to the last.
-ValueId QuantizedSwish(Net& net, ValueId codes, ValueId* between = nullptr) {
-  const ValueId x = net.Dequantized(codes, 1.0 / 16, 101);
-  const ValueId shifted = net.Op("Add", {x, net.Number(DType::kF32, 3)});
-  ValueId gate = net.Op("Clip", {shifted}, {{"min", 0.0}, {"max", 6.0}});
-  gate = net.Quantized(gate, 1.0 / 32, 0, DType::kU8);
-  if (between != nullptr) *between = gate;
-  const ValueId y = net.Op("Mul", {x, net.Dequantized(gate, 1.0 / 32, 0)});
-  return net.Quantized(y, 0.25, -3, DType::kI8);
-}
-
-TEST(Int8, FunctionsOfCodesAreTables) {
-  for (const DType dtype : kCodes) {
-    for (const Shape& shape : {Shape{2, 3, 5, 7}, Shape{1}, Shape{1500}}) {
-      Net net;
-      const auto kernels = net.Check(QuantizedSwish(net, net.Input(dtype, shape)));
-      EXPECT_THAT(kernels, testing::ElementsAre("table of codes"));
-    }
-  }
-}
-
-/// Codes in between are computed when they are read.
-TEST(Int8, CodesWithinAFunctionMayBeRead) {
-  Net net;
-  ValueId gate;
-  const ValueId codes = QuantizedSwish(net, net.Input(DType::kU8, {3, 400}), &gate);
-  net.builder.Output("gate", gate);
-  const ValueId last = net.Quantized(net.Dequantized(codes, 0.25, -3), 0.5, 7, DType::kU8);
-  EXPECT_THAT(net.Check(last), testing::ElementsAre("table of codes", "table of codes"));
-}
-
-/// A value in between that is no code keeps its nodes.
-TEST(Int8, FloatsWithinAFunctionMayBeRead) {
-  Net net;
-  const ValueId x = net.Dequantized(net.Input(DType::kU8, {3, 400}), 0.25, 9);
-  const ValueId tanh = net.Op("Tanh", {x});
-  net.builder.Output("sum", net.Op("Add", {tanh, net.Input(DType::kF32, {3, 400})}));
-  const auto kernels = net.Check(net.Quantized(tanh, 1.0 / 64, 3, DType::kU8));
-  EXPECT_THAT(kernels, Contains("table of codes"));
-  EXPECT_EQ(kernels.size(), 2u) << testing::PrintToString(kernels);
-}
-
-/// Two tensors, or one number a channel, are no table.
-TEST(Int8, OtherFunctionsAreNoTables) {
-  Net two;
-  const ValueId x = two.Dequantized(two.Input(DType::kU8, {3, 400}), 0.25, 9);
-  const ValueId y = two.Dequantized(two.Input(DType::kU8, {3, 400}), 0.5, 1);
-  EXPECT_THAT(two.Check(two.Quantized(two.Op("Mul", {x, y}), 2, 3, DType::kU8)),
-              testing::ElementsAre("tile chain"));
-  Net channels;
-  const ValueId scale = channels.Weights(DType::kF32, {400}, 1, 9, 0.125);
-  const ValueId z = channels.Dequantized(channels.Input(DType::kI8, {3, 400}), scale, {});
-  EXPECT_THAT(channels.Check(channels.Quantized(z, 2, 3, DType::kU8)),
-              testing::ElementsAre("tile chain"));
-}
-
-/// Codes between two convolutions in f32 lie in the layout that those like.
-TEST(Int8, FunctionsOfCodesBetweenConvolutions) {
-  for (const int64_t channels : {16, 20}) {
-    Net net;
-    const auto conv = [&](ValueId x) {
-      return net.Op(
-          "Conv", {x, net.Weights(DType::kF32, {channels, channels, 3, 3}, -2, 2, 0.25)},
-          {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}});
-    };
-    const ValueId x = net.Input(DType::kF32, {1, channels, 9, 9});
-    const ValueId codes = net.Quantized(conv(x), 0.5, 101, DType::kU8);
-    const ValueId y = net.Dequantized(QuantizedSwish(net, codes), 0.25, -3);
-    EXPECT_THAT(net.Check(conv(y)), Contains("table of codes"));
   }
 }
 
@@ -402,20 +240,6 @@ TEST(Int8, ProductsWithOneOperandAreExact) {
     codes = net.Quantized(net.Cast(sums, DType::kF32), 256, 101, DType::kU8);
   }
   EXPECT_THAT(net.Check(codes), Contains(HasSubstr(MultipliesInt8() ? "int8 " : "typed")));
-}
-
-TEST(Int8, TablesTranslateEveryCode) {
-  Rng rng(7);
-  std::array<uint8_t, 256> table;
-  for (uint8_t& byte : table) byte = static_cast<uint8_t>(rng.Below(256));
-  for (const int64_t count : {0, 1, 31, 32, 33, 256, 1000}) {
-    std::vector<uint8_t> from, to(static_cast<size_t>(count) + 1, 77), want;
-    for (int64_t k = 0; k < count; ++k) from.push_back(static_cast<uint8_t>(k * 37 + k / 256));
-    for (const uint8_t code : from) want.push_back(table[code]);
-    want.push_back(77);  // nothing is written behind the end
-    Translate(from.data(), count, table, to.data());
-    EXPECT_EQ(to, want);
-  }
 }
 
 /// The most that a processor without VNNI must not lose: both codes of a pair at their ends.

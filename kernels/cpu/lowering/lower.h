@@ -3,6 +3,7 @@
 #define MENDEL_KERNELS_CPU_LOWERING_LOWER_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,6 +53,17 @@ absl::StatusOr<bool> LowerDepthToSpace(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerSpaceToDepth(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerTile(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerPool(Lowering& lowering, int32_t node);
+
+/// A pool of `input`, in its dtype, that becomes `result`. The node `pool` has the windows.
+struct LibraryPool {
+  std::vector<int32_t> nodes;  ///< of the step
+  int32_t pool;
+  ValueId input, result;
+};
+/// False where oneDNN counts otherwise than the definition, or has too few dimensions.
+bool SuitsLibraryPool(const Graph& graph, int32_t pool);
+/// The place of the result; nullopt where oneDNN has no implementation. The pool suits.
+std::optional<Place> EmitLibraryPool(Lowering& lowering, const LibraryPool& what);
 absl::StatusOr<bool> LowerResize(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerSoftmax(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerLayerNorm(Lowering& lowering, int32_t node);

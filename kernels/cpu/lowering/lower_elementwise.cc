@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "kernels/cpu/kernels/code_sum.h"
 #include "kernels/cpu/kernels/elementwise.h"
 #include "kernels/cpu/lowering/lower.h"
 #include "kernels/cpu/lowering/small_integers.h"
@@ -75,11 +76,15 @@ class Builder {
     std::vector<Place> touched = {program_.output};
     for (const TileOperand& operand : program_.operands) touched.push_back(operand.place);
     const auto in_place = InPlace();
-    const std::string name = nodes_.size() == 1
-                                 ? Cat("tile ", lowering_.graph().node(nodes_[0]).op->name)
-                                 : "tile chain";
-    lowering_.Emit({nodes_.begin(), nodes_.end()}, name, MakeElementwiseKernel(std::move(program_)),
-                   touched, 0, in_place);
+    std::string name = nodes_.size() == 1 ? Cat("tile ", lowering_.graph().node(nodes_[0]).op->name)
+                                          : "tile chain";
+    std::unique_ptr<Kernel> kernel = MakeCodeSumKernel(program_);
+    if (kernel != nullptr) {
+      name = "sum of codes";
+    } else {
+      kernel = MakeElementwiseKernel(std::move(program_));
+    }
+    lowering_.Emit({nodes_.begin(), nodes_.end()}, name, std::move(kernel), touched, 0, in_place);
     return true;
   }
 

@@ -37,6 +37,11 @@ bool WindowsFit(const std::vector<Window>& windows, const Shape& out, bool count
   return true;
 }
 
+memory::data_type TypeOf(DType dtype) {
+  if (dtype == DType::kU8) return memory::data_type::u8;
+  return dtype == DType::kI8 ? memory::data_type::s8 : memory::data_type::f32;
+}
+
 /// Layouts to try: the one the input lies in, then row-major.
 std::vector<Layout> Candidates(const Place& place, const Shape& shape) {
   std::vector<Layout> layouts;
@@ -102,18 +107,26 @@ void EmitAveragePool(Lowering& lowering, int32_t id) {
                 {from, to});
 }
 
-/// False where oneDNN has no implementation, or counts differently.
-bool EmitLibraryPool(Lowering& lowering, int32_t id) {
-  const Node& node = lowering.graph().node(id);
-  const ValueId result{id, 0};
-  const ValueId input = node.inputs[0];
-  const Shape& shape = lowering.shape(input);
+}  // namespace
+
+bool SuitsLibraryPool(const Graph& graph, int32_t pool) {
+  const Node& node = graph.node(pool);
   const bool average = node.op->name == "AveragePool";
   const bool count_padding = average && node.attrs.Int("count_include_pad") != 0;
-  if (shape.size() > 5) return false;
+  if (node.outputs.size() != 1 || node.outputs[0].shape.size() > 5) return false;
   const std::vector<Window> windows =
-      WithView(lowering.graph(), id, [](const NodeView& view) { return PoolWindows(view); });
-  if (!WindowsFit(windows, node.outputs[0].shape, count_padding)) return false;
+      WithView(graph, pool, [](const NodeView& view) { return PoolWindows(view); });
+  return WindowsFit(windows, node.outputs[0].shape, count_padding);
+}
+
+std::optional<Place> EmitLibraryPool(Lowering& lowering, const LibraryPool& what) {
+  const Node& node = lowering.graph().node(what.pool);
+  const Shape& shape = lowering.shape(what.input);
+  const Shape& pooled = node.outputs[0].shape;
+  const bool average = node.op->name == "AveragePool";
+  const bool count_padding = average && node.attrs.Int("count_include_pad") != 0;
+  const std::vector<Window> windows =
+      WithView(lowering.graph(), what.pool, [](const NodeView& view) { return PoolWindows(view); });
   memory::dims strides, kernel, dilations, begin, end;
   for (size_t d = 0; d < windows.size(); ++d) {
     const Window& w = windows[d];
@@ -121,46 +134,47 @@ bool EmitLibraryPool(Lowering& lowering, int32_t id) {
     kernel.push_back(w.kernel);
     dilations.push_back(w.dilation - 1);
     begin.push_back(w.pad_begin);
-    end.push_back((node.outputs[0].shape[d + 2] - 1) * w.stride + (w.kernel - 1) * w.dilation + 1 -
-                  w.input - w.pad_begin);
+    end.push_back((pooled[d + 2] - 1) * w.stride + (w.kernel - 1) * w.dilation + 1 - w.input -
+                  w.pad_begin);
   }
   const algorithm way = !average ? algorithm::pooling_max
                                  : (count_padding ? algorithm::pooling_avg_include_padding
                                                   : algorithm::pooling_avg_exclude_padding);
-  const memory::desc any(node.outputs[0].shape, memory::data_type::f32, memory::format_tag::any);
+  const memory::data_type type = TypeOf(lowering.type(what.input).dtype);
+  const memory::desc any(pooled, type, memory::format_tag::any);
   for (const bool accept_reference : {false, true}) {
-    for (const Layout& layout : Candidates(lowering.Any(input), shape)) {
+    for (const Layout& layout : Candidates(lowering.Any(what.input), shape)) {
       try {
         const dnnl::pooling_v2_forward::desc desc(dnnl::prop_kind::forward_inference, way,
-                                                  DescOf(shape, layout), any, strides, kernel,
+                                                  DescOf(shape, layout, type), any, strides, kernel,
                                                   dilations, begin, end);
         const dnnl::pooling_v2_forward::primitive_desc chosen(desc, UserScratchpad(), Engine());
         const std::optional<Layout> out = LayoutOf(chosen.dst_desc());
         if (!out.has_value() || (!accept_reference && IsReference(chosen.impl_info_str())))
           continue;
-        const Place from = lowering.In(input, layout);
-        const Place to = lowering.Allocate(result, Canonical(*out, node.outputs[0].shape));
-        lowering.Emit({id}, chosen.impl_info_str(),
+        const Place from = lowering.In(what.input, layout);
+        const Place to = lowering.Allocate(what.result, Canonical(*out, pooled));
+        lowering.Emit(what.nodes, chosen.impl_info_str(),
                       MakePrimitiveKernel(chosen,
                                           {{DNNL_ARG_SRC, chosen.src_desc(), from},
                                            {DNNL_ARG_DST, chosen.dst_desc(), to}},
                                           chosen.scratchpad_desc()),
                       {from, to}, static_cast<int64_t>(chosen.scratchpad_desc().get_size()));
-        return true;
+        return to;
       } catch (const dnnl::error&) {
         continue;  // not in this layout
       }
     }
   }
-  return false;
+  return std::nullopt;
 }
-
-}  // namespace
 
 absl::StatusOr<bool> LowerPool(Lowering& lowering, int32_t id) {
   const Node& node = lowering.graph().node(id);
   if (lowering.type(node.inputs[0]).dtype != DType::kF32) return false;
-  if (EmitLibraryPool(lowering, id)) return true;
+  if (SuitsLibraryPool(lowering.graph(), id) &&
+      EmitLibraryPool(lowering, {{id}, id, node.inputs[0], {id, 0}}).has_value())
+    return true;
   if (node.op->name != "AveragePool") return false;
   EmitAveragePool(lowering, id);
   return true;
