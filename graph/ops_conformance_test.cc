@@ -24,9 +24,7 @@ namespace {
 constexpr uint64_t kSeeds = 40;
 
 /// Sums of few small numbers may leave the type.
-bool WrapsAtSmallNumbers(DType dtype) {
-  return dtype == DType::kI8 || IsUnsigned(dtype);
-}
+bool WrapsAtSmallNumbers(DType dtype) { return dtype == DType::kI8 || IsUnsigned(dtype); }
 
 class OpConformance : public testing::TestWithParam<const OpDefinition*> {
  protected:
@@ -353,8 +351,7 @@ TEST_P(OpConformance, PolynomialsAgreeInDoublesAndField) {
       if (NumElements(node.outputs[k]) == 0) continue;
       const BoundResult bound = EvaluateBound(node, inputs, static_cast<int>(k));
       if (bound.operand_count > 0 || bound.bound.HasDenominator()) continue;
-      if (WrapsAtSmallNumbers(node.outputs[k].dtype))
-        continue;  // sums wrap
+      if (WrapsAtSmallNumbers(node.outputs[k].dtype)) continue;  // sums wrap
       for (int64_t i = 0; i < CountOf(real[k]); ++i) {
         ASSERT_EQ(result.outputs[k][static_cast<size_t>(i)].value, field.FromDouble(real[k].At(i)))
             << "output " << k << " element " << i;
@@ -386,8 +383,7 @@ TEST_P(OpConformance, FieldEqualityImpliesRealEquality) {
     }
     const std::vector<HostValue> real = EvaluateReal(node, inputs);
     for (size_t k = 0; k < real.size(); ++k) {
-      if (WrapsAtSmallNumbers(node.outputs[k].dtype))
-        continue;  // sums wrap
+      if (WrapsAtSmallNumbers(node.outputs[k].dtype)) continue;  // sums wrap
       for (int64_t i = 0; i < CountOf(real[k]); ++i)
         add(result.outputs[k][static_cast<size_t>(i)].value, real[k].At(i));
     }
