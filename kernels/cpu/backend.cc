@@ -154,7 +154,7 @@ class CpuBackend : public Backend {
     // This version changes with the speed of the kernels, because their measurements are stored.
     if (const WinogradIsa* isa = WinogradIsaHere(); isa != nullptr)
       identity +=
-          Cat("; winograd ", isa->name, " 5; strips 1; direct 7; attention 2; operators 15");
+          Cat("; winograd ", isa->name, " 5; strips 1; direct 7; attention 2; operators 16");
     for (const char* variable : {"OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY",
                                  "GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT", "OMP_DYNAMIC"}) {
       if (const char* value = std::getenv(variable); value != nullptr)

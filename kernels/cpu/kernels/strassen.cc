@@ -252,7 +252,7 @@ void PackStrassenWeights(const StrassenPlan& plan, const WeightMatrix& weights,
         for (size_t o = 0; o < line.size(); ++o) line[o] += sum.sign * other[o];
       }
       at = std::transform(line.begin(), line.end(), at,
-                          [](double value) { return static_cast<float>(value); });
+                          [](double value) { return WithoutSubnormal(static_cast<float>(value)); });
     }
   };
   weights.values.Visit([&](const auto* values) {

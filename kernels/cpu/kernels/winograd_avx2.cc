@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/kernels/winograd_kernels.h"
 #include "kernels/cpu/kernels/winograd_matrices.h"
+#include "kernels/cpu/memory/subnormal.h"
 #include "kernels/cpu/simd/unroll.h"
 
 namespace mendel::cpu {

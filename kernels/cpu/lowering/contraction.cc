@@ -93,6 +93,8 @@ class EpilogueBuilder {
     AppendLinear();
     epilogue_.attributes = UserScratchpad();
     epilogue_.attributes.set_post_ops(operations_);
+    for (double& bias : epilogue_.bias)
+      bias = static_cast<double>(WithoutSubnormal(static_cast<float>(bias))) == 0 ? 0 : bias;
     return std::move(epilogue_);
   }
 

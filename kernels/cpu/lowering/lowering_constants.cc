@@ -91,7 +91,7 @@ Place Lowering::PackedWeights(const Tensor& tensor, const dnnl::memory::desc& pl
   if (const auto known = packed_.find(key); known != packed_.end()) return known->second;
   Place place;
   if (plain == wanted) {
-    const auto kept = std::make_shared<const Tensor>(tensor);
+    const auto kept = std::make_shared<const Tensor>(WithoutSubnormals(tensor));
     Buffer buffer;
     buffer.kind = BufferKind::kConstant;
     buffer.bytes = ByteSize(tensor.type());
@@ -103,6 +103,9 @@ Place Lowering::PackedWeights(const Tensor& tensor, const dnnl::memory::desc& pl
         static_cast<int64_t>(wanted.get_size()),
         [tensor, plain, wanted](std::byte* to) {
           Reorder(plain, tensor.bytes().data(), wanted, to);
+          if (wanted.data_type() == dnnl::memory::data_type::f32)
+            DropSubnormals(reinterpret_cast<float*>(to),
+                           static_cast<int64_t>(wanted.get_size() / sizeof(float)));
         },
         DividesInto(wanted));
   }

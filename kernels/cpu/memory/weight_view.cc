@@ -7,6 +7,23 @@
 
 namespace mendel::cpu {
 
+void DropSubnormals(float* weights, int64_t count) {
+  ParallelRange(count, int64_t{1} << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) weights[k] = WithoutSubnormal(weights[k]);
+  });
+}
+
+Tensor WithoutSubnormals(const Tensor& weights) {
+  if (weights.dtype() != DType::kF32) return weights;
+  const std::span<const float> from = weights.As<float>();
+  bool any = false;  // without an early end the loop is one of vectors
+  for (const float weight : from) any |= weight != WithoutSubnormal(weight);
+  if (!any) return weights;
+  std::vector<std::byte> bytes(weights.bytes().begin(), weights.bytes().end());
+  DropSubnormals(reinterpret_cast<float*>(bytes.data()), weights.size());
+  return Tensor(weights.type(), std::move(bytes));
+}
+
 void ScaledWeights::WriteTo(float* to) const {
   static const std::vector<double> kOne = {1.0};
   const std::vector<double>& each = factors.empty() ? kOne : factors;

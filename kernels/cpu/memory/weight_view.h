@@ -11,6 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "graph/tensor.h"
+#include "kernels/cpu/memory/subnormal.h"
+
 namespace mendel::cpu {
 
 /// Refers to the elements. The caller keeps them alive, or gives the view a share in them.
@@ -56,10 +59,16 @@ inline double FactorOf(const std::vector<double>& scale, int64_t channel) {
   return scale.empty() ? 1.0 : scale[static_cast<size_t>(channel)];
 }
 
+/// `count` elements in place. In the current ThreadScope.
+void DropSubnormals(float* weights, int64_t count);
+/// The elements, in a tensor of their own where some are subnormal. Of other dtypes the tensor
+/// itself.
+Tensor WithoutSubnormals(const Tensor& weights);
+
 /// Scaled in double, rounded once.
 template <class T>
 float ScaledWeight(T weight, double factor) {
-  return static_cast<float>(static_cast<double>(weight) * factor);
+  return WithoutSubnormal(static_cast<float>(static_cast<double>(weight) * factor));
 }
 
 /// Elements, each times the factor of its run of `run` elements; factors repeat. Without factors
