@@ -5,7 +5,8 @@ import pathlib
 
 import numpy
 
-DTYPES = [numpy.float32, numpy.float16, None, numpy.float64, numpy.int8, numpy.uint8, numpy.int32, numpy.int64, numpy.bool_]  # mendel_dtype
+DTYPES = [numpy.float32, numpy.float16, None, numpy.float64, numpy.int8, numpy.uint8, numpy.int32, numpy.int64, numpy.bool_,
+          numpy.int16, numpy.uint16, numpy.uint32, numpy.uint64, None, None, None, None]  # mendel_dtype
 
 
 class Value(ctypes.Structure):
@@ -53,7 +54,7 @@ def open_plan(library, plan, device, threads, inputs):
         value = Value()
         check(which(handle, k, ctypes.byref(value)) != 0)
         if DTYPES[value.dtype] is None:
-            raise RuntimeError(f"'{value.name.decode()}' is bf16, which NumPy has not")
+            raise RuntimeError(f"'{value.name.decode()}' has a type that NumPy has not")
         return value.name.decode(), numpy.empty([value.shape[d] for d in range(value.rank)], DTYPES[value.dtype])
 
     check(not handle)

@@ -4,6 +4,7 @@
 // operator. Decimal constants of definitions are read with the BallContext's ConstantReading.
 #include "base/ball_functions.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -91,10 +92,19 @@ Ball Cast(const Ball& x, Scalars p) {
   const auto [low, high] = x.Bounds();
   if (IsFloat(to)) return Ball::Interval(RoundTo(to, low), RoundTo(to, high));
   // Integers: the cast is not monotone for values that do not fit, and differs between backends.
-  const double limit =
-      std::exp2(static_cast<double>(8 * DTypeSize(to) - (to == DType::kU8 ? 0 : 1)));
-  if (!(high < limit && low > (to == DType::kU8 ? -1 : -limit - 1))) return Ball::Indeterminate();
+  // Of u64 those of i64 alone: its numbers are carried modulo 2^64.
+  const double limit = std::exp2(
+      std::min<double>(static_cast<double>(8 * DTypeSize(to)) - (IsUnsigned(to) ? 0 : 1), 63));
+  if (!(high < limit && low > (IsUnsigned(to) ? -1 : -limit - 1))) return Ball::Indeterminate();
   return Ball::Interval(std::trunc(low), std::trunc(high));
+}
+
+/// The same where no number lies beyond the largest one.
+Ball CastToFloat8(const Ball& x, Scalars p) {
+  const DType to = static_cast<DType>(p[0]);
+  const auto [low, high] = x.Bounds();
+  const double largest = LargestFloat8(to);
+  return low >= -largest && high <= largest ? Cast(x, p) : Ball::Indeterminate();
 }
 
 template <bool kMax>
@@ -136,6 +146,7 @@ const std::unordered_map<std::string_view, Function>& Table() {
       {"Atan", &Unary<balls::Atan>},
       {"Atanh", &Unary<balls::Atanh>},
       {"Cast", [](Balls x, Scalars p) { return Cast(x[0], p); }},
+      {"CastToFloat8", [](Balls x, Scalars p) { return CastToFloat8(x[0], p); }},
       {"Ceil", &Unary<balls::Ceil>},
       {"Celu",
        [](Balls x, Scalars p) {

@@ -28,8 +28,10 @@ struct HostValue {
   Tensor ToTensor() const;
   /// Elements as doubles, whatever the dtype.
   double At(int64_t flat) const {
-    return IsFloat(type.dtype) ? scalars[static_cast<size_t>(flat)]
-                               : static_cast<double>(integers[static_cast<size_t>(flat)]);
+    const size_t k = static_cast<size_t>(flat);
+    if (IsFloat(type.dtype)) return scalars[k];
+    return type.dtype == DType::kU64 ? static_cast<double>(static_cast<uint64_t>(integers[k]))
+                                     : static_cast<double>(integers[k]);
   }
 };
 

@@ -73,7 +73,7 @@ absl::StatusOr<std::vector<TensorType>> InferTypes(const OpDefinition& op,
             ? StorageTypes::kAll
             : (IsStorageOnly(type.dtype) ? StorageTypes::kU64 : StorageTypes::kNone);
     if (op.storage < needed) {
-      return Unsupported("operator ", op.name, " does not compute with ", DTypeName(type.dtype),
+      return Unsupported("operator ", op.name, " does not take ", DTypeName(type.dtype),
                          ", which is a type for storage: Cast leads to one that it computes with");
     }
   }

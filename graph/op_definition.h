@@ -87,8 +87,8 @@ struct PartialDomain {
   int whole_exponent = -1;
 };
 
-/// kU64: the operator is defined by arithmetic modulo 2^64 or by bits. kAll: it moves elements or
-/// converts them.
+/// kU64: the operator has one meaning for numbers modulo 2^64 (sums, products, bits, equality).
+/// kAll: it moves elements or converts them.
 enum class StorageTypes : uint8_t { kNone, kU64, kAll };
 
 inline constexpr int kVariadic = 1 << 20;

@@ -76,7 +76,7 @@ float BFloat16ToFloat(uint16_t bits);
 /// becomes infinity in e5m2 and NaN in the others: there is no saturation.
 uint8_t FloatToFloat8(DType dtype, float value);
 float Float8ToFloat(DType dtype, uint8_t bits);
-/// The largest finite number of a 8-bit float.
+/// The largest finite number of an 8-bit float.
 double LargestFloat8(DType dtype);
 /// `value` rounded to what `dtype` can hold (identity for f64; integral dtypes wrap).
 double RoundTo(DType dtype, double value);

@@ -46,6 +46,8 @@ bool IsFloat8(DType dtype);
 inline bool IsStorageOnly(DType dtype) { return dtype == DType::kU64 || IsFloat8(dtype); }
 /// True for u8, u16, u32 and u64.
 bool IsUnsigned(DType dtype);
+/// True for the types of quantized codes, u8 and i8.
+inline bool IsCode(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }
 /// The least and the largest number of an integer type; of bool 0 and 1. Of u64 the largest that
 /// i64 holds.
 int64_t LowestInteger(DType dtype);

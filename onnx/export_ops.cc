@@ -99,10 +99,17 @@ absl::Status ExportClip(const ExportedNode& node, Exporter& exporter) {
   return absl::OkStatus();
 }
 
+absl::Status ExportBitShift(const ExportedNode& node, Exporter& exporter) {
+  if (!IsUnsigned(node.node.outputs[0].dtype))
+    return Unsupported("BitShift of ", DTypeName(node.node.outputs[0].dtype), " needs opset 28");
+  return OneToOne(node, exporter);
+}
+
 absl::Status ExportCast(const ExportedNode& node, Exporter& exporter) {
   const DType dtype = node.node.outputs[0].dtype;
-  SetAttribute(exporter.AddNode("Cast", node.inputs, node.outputs), "to",
-               int64_t{DTypeToOnnx(dtype)});
+  onnx::NodeProto& cast = exporter.AddNode("Cast", node.inputs, node.outputs);
+  SetAttribute(cast, "to", int64_t{DTypeToOnnx(dtype)});
+  if (IsFloat8(dtype)) SetAttribute(cast, "saturate", int64_t{0});  // Clip does where it is wanted
   return absl::OkStatus();
 }
 
@@ -232,6 +239,7 @@ absl::Status ExportPatch(const ExportedNode& node, Exporter& exporter) {
 const std::map<std::string_view, ExportFunction>& Table() {
   static const auto& table = *new std::map<std::string_view, ExportFunction>{
       {"AveragePool", &ExportPool},
+      {"BitShift", &ExportBitShift},
       {"Cast", &ExportCast},
       {"Clip", &ExportClip},
       {"CumSum", &ExportCumSum},
@@ -273,6 +281,12 @@ absl::Status ExportNode(const ExportedNode& node, Exporter& exporter) {
 bool NeedsNewestOpset(const Graph& graph, const Node& node) {
   const std::string_view op = node.op->name;
   const Attributes& attrs = node.attrs;
+  // Operators on bits, bfloat16 and 8-bit floats came late.
+  const auto is_late = [](DType dtype) { return dtype == DType::kBF16 || IsFloat8(dtype); };
+  if (op.starts_with("Bitwise") || is_late(node.outputs[0].dtype) ||
+      std::any_of(node.inputs.begin(), node.inputs.end(),
+                  [&](ValueId input) { return is_late(graph.type(input).dtype); }))
+    return true;
   if (op == "Loop") {
     const std::shared_ptr<const Graph> body = LoopBodyOf(attrs);
     return std::any_of(body->nodes().begin(), body->nodes().end(),
@@ -288,12 +302,7 @@ bool NeedsNewestOpset(const Graph& graph, const Node& node) {
            attrs.Str("coordinate_transformation_mode") == "half_pixel_symmetric";
   if (op == "ScatterND" || op == "ScatterElements")
     return attrs.Str("reduction") == "min" || attrs.Str("reduction") == "max";
-  if (op == "Pad") return attrs.Str("mode") == "wrap";
-  // bfloat16 came to most operators late.
-  for (ValueId input : node.inputs) {
-    if (graph.type(input).dtype == DType::kBF16) return true;
-  }
-  return false;
+  return op == "Pad" && attrs.Str("mode") == "wrap";
 }
 
 }  // namespace mendel

@@ -1,6 +1,8 @@
 #include "onnx/export.h"
 
+#include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -52,6 +54,37 @@ TEST(Export, PatchIsSlicesAndConcats) {
                                          filled({4, 1, 1}, 3)};
   EXPECT_EQ(Evaluate(graph, inputs).value()[0].scalars,
             Evaluate(again->graph, inputs).value()[0].scalars);
+}
+
+/// Without saturation, and in an opset that has the operators and types.
+TEST(Export, StorageTypesComeBack) {
+  GraphBuilder builder;
+  const ValueId x = builder.Input("x", {DType::kF32, {2, 3}});
+  const ValueId bits = builder.Input("bits", {DType::kU16, {4}});
+  const auto cast = [&](ValueId v, std::string to) {
+    return builder.Add("Cast", {v}, {{"to", std::move(to)}}).value();
+  };
+  const ValueId stored =
+      builder.Add("Transpose", {cast(x, "f8e4m3fn")}, {{"perm", Ints{1, 0}}}).value();
+  const ValueId shifted =
+      builder.Add("BitShift", {bits, bits}, {{"direction", std::string("RIGHT")}}).value();
+  builder.Output("y", cast(stored, "f32"));
+  builder.Output("z", cast(builder.Add("BitwiseXor", {shifted, bits}).value(), "u64"));
+  const Graph graph = builder.Build().value();
+  const Folder folder;
+  const std::string path = (folder / "storage.onnx").string();
+  const absl::Status written = ExportOnnx(graph, path);
+  ASSERT_TRUE(written.ok()) << written;
+  const auto again = ImportOnnxFile(path);
+  ASSERT_TRUE(again.ok()) << again.status();
+  const std::vector<HostValue> inputs = {
+      HostValue::FromTensor(Floats({2, 3}, {0.3, -17, 1000, 448, 0, 1})),
+      HostValue::FromTensor(Tensor::FromInts({DType::kU16, {4}}, Ints{1, 2, 3, 65535}))};
+  const auto before = Evaluate(graph, inputs).value(),
+             after = Evaluate(again->graph, inputs).value();
+  for (size_t k = 0; k < 2; ++k)
+    EXPECT_TRUE(before[k].ToTensor() == after[k].ToTensor()) << "output " << k;
+  EXPECT_TRUE(std::isnan(after[0].scalars[4])) << "1000 is no f8e4m3fn";
 }
 
 /// Scan, and back: bitwise the same, whatever the loop has.

@@ -203,17 +203,19 @@ absl::StatusOr<std::optional<ValueId>> Importer::ReadOptional(const std::string&
   return InvalidInput("reads '", name, "', which no input, initializer or earlier node defines");
 }
 
-absl::StatusOr<std::optional<ValueId>> Importer::ReadPacked(const std::string& name,
-                                                            const Scope& scope,
+absl::StatusOr<std::optional<ValueId>> Importer::ReadPacked(const std::string& name, Scope& scope,
                                                             const Frame& frame) {
-  for (const Scope* within = &scope; within != nullptr; within = within->outer) {
+  for (Scope* within = &scope; within != nullptr; within = within->outer) {
     const auto found = within->values.find(name);
     if (found == within->values.end()) continue;
-    const onnx::TensorProto* const proto = found->second.initializer;
-    if (proto == nullptr || !IsPacked(proto->data_type())) break;
+    NamedValue& named = found->second;
+    const onnx::TensorProto* const proto = named.initializer;
+    if (named.unpacked.has_value() || proto == nullptr || !IsPacked(proto->data_type()))
+      return named.unpacked;
     auto tensor = DecodePacked(*proto, file_, external_);
     if (!tensor.ok()) return Annotate(tensor.status(), Cat("tensor '", name, "'"));
-    return AddConstant(*std::move(tensor), frame.prefix + name);
+    MENDEL_ASSIGN_OR_RETURN(named.unpacked, AddConstant(*std::move(tensor), frame.prefix + name));
+    return named.unpacked;
   }
   return std::nullopt;
 }

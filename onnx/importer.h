@@ -29,6 +29,8 @@ struct NamedValue {
   const onnx::TensorProto* initializer = nullptr;
   std::string missing;  ///< why the value does not exist, when something reads it
   bool absent = false;
+  /// Of an initializer of 2 or 4 bits: its elements in bytes.
+  std::optional<ValueId> unpacked = {};
 };
 
 /// Names of one graph or function body; a subgraph sees the names of the graph around it.
@@ -125,7 +127,7 @@ class Importer {
   absl::StatusOr<std::optional<ValueId>> ReadOptional(const std::string& name, Scope& scope,
                                                       const Frame& frame);
   /// The value of an initializer of 2 or 4 bits (tensor_decode.h); nothing where it is none.
-  absl::StatusOr<std::optional<ValueId>> ReadPacked(const std::string& name, const Scope& scope,
+  absl::StatusOr<std::optional<ValueId>> ReadPacked(const std::string& name, Scope& scope,
                                                     const Frame& frame);
   absl::StatusOr<ValueId> Read(const std::string& name, Scope& scope, const Frame& frame);
   absl::Status Define(const std::string& name, NamedValue value, Scope& scope);

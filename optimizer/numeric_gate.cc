@@ -63,7 +63,9 @@ std::vector<std::vector<Tensor>> EdgeInputs(const std::vector<Tensor>& random) {
     std::vector<double> values = random[k].ToDoubles();
     cases[0][k] = Tensor::Filled(random[k].type(), 0);
     std::vector<double> large = values, denormal = values, one_hot(values.size(), 0.0);
-    for (double& value : large) value *= 1e4;
+    const double most = IsFloat8(random[k].dtype()) ? LargestFloat8(random[k].dtype())
+                                                    : std::numeric_limits<double>::max();
+    for (double& value : large) value = std::clamp(value * 1e4, -most, most);
     for (double& value : denormal) value *= 1e-40;
     if (!one_hot.empty()) one_hot[one_hot.size() / 2] = 1;
     cases[1][k] = Tensor::FromDoubles(random[k].type(), large);

@@ -13,14 +13,15 @@
 
 namespace mendel {
 
-/// A little-endian array of f32, f64, f16, i8, u8, i32, i64 or bool. Fortran order is transposed
-/// into row-major. Boolean bytes other than 0 count as 1. InvalidArgument says what is malformed,
-/// Unimplemented names another dtype.
+/// A little-endian array of any dtype that NumPy has: not bf16, nor 8-bit floats. Fortran order is
+/// transposed into row-major. Boolean bytes other than 0 count as 1. InvalidArgument says what is
+/// malformed, Unimplemented names another dtype.
 absl::StatusOr<Tensor> ParseNpy(std::span<const std::byte> bytes);
 /// Also NotFound and the like.
 absl::StatusOr<Tensor> ReadNpy(const std::string& path);
 
-/// The file's bytes, format 1.0, row-major. Unimplemented for bf16, which NumPy lacks.
+/// The file's bytes, format 1.0, row-major. Unimplemented for bf16 and 8-bit floats, which NumPy
+/// lacks.
 absl::StatusOr<std::vector<std::byte>> FormatNpy(const Tensor& tensor);
 absl::Status WriteNpy(const Tensor& tensor, const std::string& path);
 

@@ -5,8 +5,6 @@
 namespace mendel {
 namespace {
 
-bool IsCode(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }
-
 /// The operand of a Cast to `to`.
 std::optional<ValueId> CastTo(const Graph& graph, ValueId value, DType to) {
   const Node& node = graph.node(value.node);

@@ -61,7 +61,8 @@ absl::StatusOr<SideValues> ValuesOfOnnxRuntime(const ComparedModel& model, int t
   const Graph& graph = model.imported.graph;
   for (size_t k = 0; k < graph.outputs().size(); ++k) {
     const GraphOutput& output = graph.outputs()[k];
-    if (graph.type(output.value).dtype == DType::kBF16) continue;
+    const DType dtype = graph.type(output.value).dtype;
+    if (dtype == DType::kBF16 || IsFloat8(dtype)) continue;  // NumPy has no such type
     (k < model.outputs ? outputs : layers).push_back(output.name);
   }
   MENDEL_ASSIGN_OR_RETURN(const auto program, PythonProgram::Start(python, kScript, {}, {}));

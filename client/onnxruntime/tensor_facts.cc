@@ -27,6 +27,10 @@ bool KnownType(int type) {
     case onnx::TensorProto::INT32:
     case onnx::TensorProto::INT64:
     case onnx::TensorProto::BOOL:
+    case onnx::TensorProto::INT16:
+    case onnx::TensorProto::UINT16:
+    case onnx::TensorProto::UINT32:
+    case onnx::TensorProto::UINT64:
       return true;
     default:
       return false;
@@ -37,12 +41,16 @@ size_t ElementBytes(int type) {
   switch (type) {
     case onnx::TensorProto::DOUBLE:
     case onnx::TensorProto::INT64:
+    case onnx::TensorProto::UINT64:
       return 8;
     case onnx::TensorProto::FLOAT:
     case onnx::TensorProto::INT32:
+    case onnx::TensorProto::UINT32:
       return 4;
     case onnx::TensorProto::FLOAT16:
     case onnx::TensorProto::BFLOAT16:
+    case onnx::TensorProto::INT16:
+    case onnx::TensorProto::UINT16:
       return 2;
     default:
       return 1;

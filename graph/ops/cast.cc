@@ -5,6 +5,8 @@
 // only at run time is an oracle: it rounds, or it leads out of the integers of one width, whose
 // sums wrap where those of the wider type would not.
 //
+// Numbers of u64 are carried modulo 2^64. There is no saturation: the importer spells that as Clip.
+//
 // `exact` states that the operand is computed of numbers of the target's precision alone. Such a
 // cast rounds no more than every operator of the narrow dtype does, so it is the identity for the
 // exact scalars. Doubles round in either case. The verifier sets it (verifier/exact_casts.h).
@@ -62,6 +64,11 @@ constexpr ScalarFunction kCast = {
                   std::span<const double> p) { return Wrapped(static_cast<DType>(p[0]), x[0]); },
     .zero_at_zero = true};
 
+/// The same to an 8-bit float, by a name of its own: beyond the largest number, which is not far,
+/// the result is no number.
+constexpr ScalarFunction kCastToFloat8 = {
+    .name = "CastToFloat8", .real = kCast.real, .zero_at_zero = true};
+
 Parameters ParametersOf(const NodeView& node) {
   const DType from = node.inputs[0].dtype;
   return {static_cast<double>(Target(node.attrs)),
@@ -91,7 +98,7 @@ struct CastMeaning {
       const double rounded = RoundedInteger(to, value, from == DType::kU64);
       if (std::isfinite(rounded) || std::is_same_v<S, double>) return in.Literal(rounded);
     }
-    return in.Call(kCast, {in.Flat(0, flat)}, parameters);
+    return in.Call(IsFloat8(to) ? kCastToFloat8 : kCast, {in.Flat(0, flat)}, parameters);
   }
 };
 

@@ -35,6 +35,9 @@ struct ScatterElementsMeaning {
 };
 
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
+  if (IsStorageOnly(inputs[0].dtype) && attrs.Str("reduction") != "none")
+    return Unsupported("no ", attrs.Str("reduction"), " of ", DTypeName(inputs[0].dtype),
+                       ", a type for storage");
   const Shape& shape = inputs[0].shape;
   const Shape& indices = inputs[1].shape;
   const int64_t axis = attrs.Int("axis");
@@ -99,6 +102,7 @@ OpDefinition Make() {
   op.bound = &BoundOf;
   op.restrict = &Restrict;
   op.sample = &Sample;
+  op.storage = StorageTypes::kAll;
   return op;
 }
 

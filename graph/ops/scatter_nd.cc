@@ -38,6 +38,9 @@ struct ScatterNdMeaning {
 };
 
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
+  if (IsStorageOnly(inputs[0].dtype) && attrs.Str("reduction") != "none")
+    return Unsupported("no ", attrs.Str("reduction"), " of ", DTypeName(inputs[0].dtype),
+                       ", a type for storage");
   const Shape& shape = inputs[0].shape;
   const Shape& indices = inputs[1].shape;
   MENDEL_RETURN_IF_ERROR(CheckReduction(attrs.Str("reduction")));
@@ -89,6 +92,7 @@ OpDefinition Make() {
   op.index_inputs = 2;
   op.bound = &BoundOf;
   op.sample = &Sample;
+  op.storage = StorageTypes::kAll;
   return op;
 }
 

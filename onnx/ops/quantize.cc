@@ -11,6 +11,8 @@ namespace mendel {
 
 ValueId Quantized(Formula& f, ValueId x, std::optional<ValueId> zero, DType dtype) {
   x = f.Op("Round", {x});
+  // f16 and bf16 hold no codes of 16 bits.
+  if (DTypeSize(f.dtype(x)) <= DTypeSize(dtype)) x = f.Cast(x, DType::kF32);
   if (zero.has_value()) x = f.Add(x, f.Cast(*zero, f.dtype(x)));
   const double low = static_cast<double>(LowestInteger(dtype));
   const double high = static_cast<double>(HighestInteger(dtype));
@@ -128,7 +130,10 @@ absl::Status ImportDequantizeLinear(OpContext& op) {
     const DType wide = op.type(x).dtype == DType::kI32 ? DType::kI64 : DType::kI32;
     x = f.Sub(f.Cast(x, wide), f.Cast(Parameter(op, f, 2, granularity), wide));
   }
-  f.SetOutput(0, f.Mul(f.Cast(x, dtype), f.Cast(scale, dtype)));
+  // The product rounds once, in f32 where the result's type does not hold the codes.
+  const bool wide = DTypeSize(op.type(op.In(0)).dtype) > 1 && DTypeSize(dtype) == 2;
+  const DType computed = wide ? DType::kF32 : dtype;
+  f.SetOutput(0, f.Cast(f.Mul(f.Cast(x, computed), f.Cast(scale, computed)), dtype));
   return f.status();
 }
 

@@ -42,10 +42,8 @@ bool HoldsItsDType(const Terms& t, ValueId v) {
   return false;
 }
 
-bool IsSmallInteger(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
-
 Limits LimitsOf(const Terms& t, ValueId v, int depth) {
-  if (IsSmallInteger(t.dtype(v)) && HoldsItsDType(t, v)) return LimitsOfDType(t.dtype(v));
+  if (IsCode(t.dtype(v)) && HoldsItsDType(t, v)) return LimitsOfDType(t.dtype(v));
   if (const std::optional<Interval> interval = AsInterval(t, v))
     return {interval->low, interval->high};
   if (depth == 0) return {};

@@ -19,8 +19,6 @@ struct Limits {
 /// All numbers of an integral dtype.
 Limits LimitsOfDType(DType dtype);
 
-bool IsSmallInteger(DType dtype);
-
 /// The elements are numbers of the dtype: Booleans, stored, cast, or moved from such. Sums and
 /// products are real numbers to the verifier, or 64-bit integers.
 bool HoldsItsDType(const Terms& terms, ValueId value);

@@ -119,8 +119,10 @@ bool IsStep(const Terms& t, ValueId v) {
 
 /// A cast that does not decrease: to a float, or of numbers to integers that contain them all.
 bool IsIncreasingCast(const Terms& t, ValueId v) {
-  if (!t.Is(v, "Cast") || t.dtype(v) == DType::kBool || t.dtype(t.in(v, 0)) == DType::kBool)
-    return false;
+  if (!t.Is(v, "Cast")) return false;
+  for (const DType dtype : {t.dtype(v), t.dtype(t.in(v, 0))}) {
+    if (dtype == DType::kBool || IsStorageOnly(dtype)) return false;
+  }
   return IsFloat(t.dtype(v)) ||
          (t.IsDefined(t.in(v, 0)) && LimitsOf(t, t.in(v, 0)).Within(LimitsOfDType(t.dtype(v))));
 }

@@ -107,9 +107,7 @@ struct Shifted {
 };
 std::optional<Shifted> ShiftedInteger(const Terms& t, ValueId v) {
   Shifted result{v, 0};
-  const auto is_base = [&] {
-    return IsSmallInteger(t.dtype(result.x)) && HoldsItsDType(t, result.x);
-  };
+  const auto is_base = [&] { return IsCode(t.dtype(result.x)) && HoldsItsDType(t, result.x); };
   for (int depth = 0; depth < 8 && !is_base(); ++depth) {
     const Limits limits = LimitsOf(t, result.x);
     if (!std::isfinite(limits.low) || !std::isfinite(limits.high)) return std::nullopt;
@@ -126,7 +124,7 @@ std::optional<Shifted> ShiftedInteger(const Terms& t, ValueId v) {
 }
 
 std::optional<ValueId> CastOfShifted(Terms& t, ValueId v) {
-  if (!IsSmallInteger(t.dtype(v))) return std::nullopt;
+  if (!IsCode(t.dtype(v))) return std::nullopt;
   const std::optional<Shifted> shifted = ShiftedInteger(t, t.in(v, 0));
   if (!shifted.has_value() || shifted->shift != 0 || t.type(shifted->x) != t.type(v))
     return std::nullopt;

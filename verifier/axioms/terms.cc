@@ -147,6 +147,11 @@ ValueId Terms::CanonicalOp(std::string_view op, std::vector<ValueId> inputs) {
 }
 
 ValueId Terms::Rewrite(ValueId value) {
+  // Axioms build operators that storage types do not have. Moves of them need no axiom.
+  const auto is_stored = [&](ValueId input) { return IsStorageOnly(dtype(input)); };
+  const std::vector<ValueId>& inputs = node(value).inputs;
+  const bool stored = is_stored(value) || std::any_of(inputs.begin(), inputs.end(), is_stored);
+  if (stored && !Is(value, "Cast")) return value;
   const bool floats =
       IsFloat(dtype(value)) && !node(value).inputs.empty() && IsFloat(dtype(in(value, 0)));
   for (const AxiomRule* rule : RulesFor(node(value).op->name)) {

@@ -20,7 +20,7 @@ _LARGEST_BYTES = 1 << 30  # weights beyond are exported beside the model: a prot
 _LARGEST_ERROR = 1e-2  # of a plan, relative to the largest element of PyTorch's result
 
 _OPTIONS = ("budget",)
-_DTYPES = tuple(f"torch.{name}" for name in ("float32", "float16", "bfloat16", "float64", "int8", "uint8", "int32", "int64", "bool"))
+_DTYPES = tuple(f"torch.{name}" for name in ("float32", "float16", "bfloat16", "float64", "int8", "uint8", "int32", "int64", "bool", "int16"))
 
 
 class FallbackWarning(UserWarning):

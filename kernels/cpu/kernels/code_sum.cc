@@ -51,8 +51,6 @@ AddFunction ExactFunction(DType a, DType b, DType to, const SumOfCodes& s) {
   return multiplies;
 }
 
-bool IsCode(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }
-
 class CodeSumKernel final : public Kernel {
  public:
   CodeSumKernel(const TileProgram& program, const SumOfCodes& sum)
@@ -108,6 +106,11 @@ std::unique_ptr<Kernel> MakeCodeSumKernel(const TileProgram& program) {
   s.shift = program.quantization[1];
   s.low = program.quantization[2];
   s.high = program.quantization[3];
+  // All sums are numbers: each has a code.
+  for (const float number : {s.zero[0], s.zero[1], s.scale[0], s.scale[1], s.reciprocal, s.shift}) {
+    if (!(std::abs(number) < 1e30f)) return nullptr;
+  }
+  if (!(std::abs(s.step) > 1e-30f && std::abs(s.step) < 1e30f)) return nullptr;
   return std::make_unique<CodeSumKernel>(program, s);
 }
 

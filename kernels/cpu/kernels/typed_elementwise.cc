@@ -61,7 +61,8 @@ template <template <class> class F>
 struct Wrapped {
   template <class T>
   T operator()(T a, T b) const {
-    using Word = std::make_unsigned_t<T>;
+    // Words of 16 bits would become int, whose products overflow.
+    using Word = std::conditional_t<(sizeof(T) > 4), uint64_t, uint32_t>;
     return static_cast<T>(F<Word>()(static_cast<Word>(a), static_cast<Word>(b)));
   }
 };

@@ -20,8 +20,6 @@ namespace {
 constexpr size_t kCodes = 256;
 using Values = std::array<float, kCodes>;
 
-bool IsCode(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }
-
 /// A value for each byte of its source, which `pool` may choose.
 struct Decided {
   ValueId source;
@@ -167,6 +165,7 @@ absl::Status LowerCodeFunction(Lowering& lowering, const Group& group) {
     const std::optional<Place> pooled =
         EmitLibraryPool(lowering, {group.nodes, function.pool, function.source, result});
     if (!pooled.has_value()) return InternalError("oneDNN has no pool of codes");
+    MENDEL_CHECK(Span(pooled->layout, shape) == NumElements(shape));
     if (!IsIdentity(function.table))
       lowering.Emit(
           group.nodes, "table of codes",

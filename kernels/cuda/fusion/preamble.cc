@@ -129,7 +129,7 @@ typedef unsigned long long Word;
 MENDEL_HERE long long ShiftLeft(long long x, long long bits) { return static_cast<Word>(bits) < 64 ? static_cast<long long>(static_cast<Word>(x) << bits) : 0; }
 MENDEL_HERE long long ShiftRight(long long x, long long bits) { return x >> (static_cast<Word>(bits) < 64 ? bits : 63); }
 MENDEL_HERE long long ShiftWordRight(long long x, long long bits) { return static_cast<Word>(bits) < 64 ? static_cast<long long>(static_cast<Word>(x) >> bits) : 0; }
-MENDEL_HERE long long ToWord(double x) { return x >= 18446744073709551616.0 ? -1ll : x >= 9223372036854775808.0 ? static_cast<long long>(static_cast<Word>(x)) : static_cast<long long>(x); }
+MENDEL_HERE long long ToWord(double x) { return x != x ? 0ll : x >= 18446744073709551616.0 ? -1ll : x >= 9223372036854775808.0 ? static_cast<long long>(static_cast<Word>(x)) : static_cast<long long>(x); }
 template <class T>
 MENDEL_HERE T Plus(T a, T b) { return a + b; }
 template <class T>
