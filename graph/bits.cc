@@ -18,7 +18,7 @@ OpSample SampleBits(Rng& rng) {
   OpSample sample = SampleBinary(rng);
   for (int k = 0; k < 2; ++k) {
     sample.inputs[static_cast<size_t>(k)].dtype = dtype;
-    // Of u64 negative numbers are those with the highest bit.
+    // Negative numbers of u64 are those with the highest bit.
     const bool negative = !IsUnsigned(dtype) || dtype == DType::kU64;
     sample.ranges.push_back({k, {negative ? -100.0 : 0.0, 100.0}});
   }

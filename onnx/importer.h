@@ -29,7 +29,7 @@ struct NamedValue {
   const onnx::TensorProto* initializer = nullptr;
   std::string missing;  ///< why the value does not exist, when something reads it
   bool absent = false;
-  /// Of an initializer of 2 or 4 bits: its elements in bytes.
+  /// The elements in bytes, if an initializer has 2 or 4 bits an element.
   std::optional<ValueId> unpacked = {};
 };
 

@@ -27,7 +27,8 @@ absl::StatusOr<Tensor> DecodeTensor(const onnx::TensorProto& proto, const ModelF
                                     ExternalFiles& external);
 
 /// Elements of 2 or 4 bits lie in bytes, the first one in the lowest bits. The language has no such
-/// types: they are read as i8 or u8, which is the same to an operator that asks for numbers only.
+/// types: they are read as i8 or u8. To DequantizeLinear, which only takes numbers, that is the
+/// same.
 bool IsPacked(int32_t data_type);
 absl::StatusOr<Tensor> DecodePacked(const onnx::TensorProto& proto, const ModelFile& file,
                                     ExternalFiles& external);

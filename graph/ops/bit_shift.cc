@@ -21,7 +21,7 @@ int64_t Right(int64_t x, int64_t y) {
   return x >> std::min(bits, kWidth - 1);
 }
 
-/// Of u64, carried modulo 2^64.
+/// The same of u64, whose numbers are carried modulo 2^64.
 int64_t RightWithoutSign(int64_t x, int64_t y) {
   const uint64_t bits = static_cast<uint64_t>(y);
   return bits < kWidth ? static_cast<int64_t>(static_cast<uint64_t>(x) >> bits) : 0;
