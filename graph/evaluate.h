@@ -17,7 +17,8 @@
 
 namespace mendel {
 
-/// One value: doubles for float dtypes, exact integers for the others (bool as 0 and 1).
+/// One value: doubles for float dtypes, exact integers for the others (bool as 0 and 1,
+/// u64 modulo 2^64).
 struct HostValue {
   TensorType type;
   std::vector<double> scalars;
@@ -26,12 +27,11 @@ struct HostValue {
   static HostValue FromTensor(const Tensor& tensor);
   /// Rounds into the dtype.
   Tensor ToTensor() const;
-  /// Elements as doubles, whatever the dtype.
+  /// Elements as doubles, whatever the dtype; numbers of u64 from 2^63 on are negative, as in
+  /// `integers`.
   double At(int64_t flat) const {
-    const size_t k = static_cast<size_t>(flat);
-    if (IsFloat(type.dtype)) return scalars[k];
-    return type.dtype == DType::kU64 ? static_cast<double>(static_cast<uint64_t>(integers[k]))
-                                     : static_cast<double>(integers[k]);
+    return IsFloat(type.dtype) ? scalars[static_cast<size_t>(flat)]
+                               : static_cast<double>(integers[static_cast<size_t>(flat)]);
   }
 };
 
