@@ -92,7 +92,7 @@ Ball Cast(const Ball& x, Scalars p) {
   const auto [low, high] = x.Bounds();
   if (IsFloat(to)) return Ball::Interval(RoundTo(to, low), RoundTo(to, high));
   // Integers: the cast is not monotone for values that do not fit, and differs between backends.
-  // Of u64 those of i64 alone: its numbers are carried modulo 2^64.
+  // Numbers of u64 are carried modulo 2^64, so that only those of i64 are known.
   const double limit = std::exp2(
       std::min<double>(static_cast<double>(8 * DTypeSize(to)) - (IsUnsigned(to) ? 0 : 1), 63));
   if (!(high < limit && low > (IsUnsigned(to) ? -1 : -limit - 1))) return Ball::Indeterminate();

@@ -5,8 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <utility>
-#include <vector>
+#include <memory>
 
 #include "kernels/cpu/kernels/typed.h"
 #include "kernels/cpu/simd/native_isa.h"
