@@ -15,6 +15,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -49,6 +50,8 @@ struct ImportOptions {
   /// integer of the model's own comparisons with which it imports. A notice names it, and the graph
   /// lacks the input. Programs that are compared must not be narrowed so.
   bool choose_deciding = false;
+  /// For tests: the node that the import would add after this many others is an error.
+  std::optional<int64_t> failing_node;
   /// The import ends with Cancelled soon after it becomes true.
   const std::atomic<bool>* interrupted = nullptr;
 };

@@ -144,6 +144,11 @@ void Importer::AddEveryValue(const Nodes& nodes, const std::set<std::string>& ou
   }
 }
 
+absl::Status Importer::CountNode() {
+  if (added_nodes_++ != options_.failing_node) return absl::OkStatus();
+  return InvalidInput("this node fails because a test asks for it");
+}
+
 absl::Status Importer::ImportInputs(Scope& scope) {
   MENDEL_ASSIGN_OR_RETURN(const std::vector<ResolvedInput> inputs,
                           ResolveInputs(file_.model.graph(), options_, result_));

@@ -98,6 +98,8 @@ class Importer {
     return options_.size_relations ? &result_.size_relations : nullptr;
   }
   TableReads& table_reads() { return result_.table_reads; }
+  /// Counts the nodes; an error at ImportOptions::failing_node.
+  absl::Status CountNode();
   void Notice(std::string sentence) { result_.notices.push_back(std::move(sentence)); }
 
   /// The decisions up to here, for the error of a failed import.
@@ -144,6 +146,7 @@ class Importer {
   std::set<std::string> symbols_;
   std::map<int32_t, std::vector<Tensor>> evaluated_;  // by node; empty: not of constants alone
   ImportResult result_;
+  int64_t added_nodes_ = 0;
   int64_t imported_nodes_ = 0;
 };
 

@@ -40,6 +40,15 @@ TEST(Refusals, IntegerConvolutionsOfWeightsWithoutChannels) {
   }
 }
 
+TEST(Refusals, IntegerConvolutionsOfZeroPointsThatFitNoChannel) {
+  Builder model;
+  model.Input("x", {"1", "1", "3", "3"}, DType::kU8).Output("y");
+  model.Input("w", {"3", "1", "2", "2"}, DType::kU8).Input("zeros", {"2"}, DType::kU8);
+  model.Node("ConvInteger", {"x", "w", "", "zeros"}, {"y"});
+  const absl::Status status = ImportOnnxBytes(model.Bytes(), "").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+}
+
 TEST(Refusals, LoopsOfUnknownLength) {
   Builder model;
   model.Input("h", {"2"}).Input("go", {}, DType::kBool).Output("end");

@@ -81,7 +81,14 @@ absl::StatusOr<std::vector<ValueId>> OpContext::AllInputs() const {
   return values;
 }
 
-const Tensor* OpContext::ConstantOf(ValueId value) const { return importer_.Evaluated(value); }
+const TensorType& OpContext::type(ValueId value) const {
+  static const auto& none = *new TensorType{DType::kF32, {}};
+  return value.node < 0 ? none : importer_.builder().type(value);
+}
+
+const Tensor* OpContext::ConstantOf(ValueId value) const {
+  return value.node < 0 ? nullptr : importer_.Evaluated(value);
+}
 
 absl::StatusOr<Ints> OpContext::ConstantInts(int k, std::string_view what) const {
   if (!Has(k)) return InvalidInput("needs ", what, " as input ", k);
@@ -207,6 +214,7 @@ absl::StatusOr<std::vector<ValueId>> OpContext::EmitAll(std::string_view op,
                                                         std::vector<ValueId> inputs,
                                                         Attributes attrs) {
   MENDEL_RETURN_IF_ERROR(kind_error_);
+  MENDEL_RETURN_IF_ERROR(importer_.CountNode());
   GraphBuilder& builder = importer_.builder();
   MENDEL_ASSIGN_OR_RETURN(const int32_t id,
                           builder.AddNode(op, std::move(inputs), std::move(attrs), name_));
@@ -265,6 +273,7 @@ absl::StatusOr<ValueId> OpContext::Filled(Tensor element, Shape shape) {
 
 absl::Status OpContext::SetOutput(int k, absl::StatusOr<ValueId> value) {
   if (!value.ok()) return value.status();
+  if (value->node < 0) return InternalError("output ", k, " of ", op(), " was not computed");
   if (outputs_.size() <= static_cast<size_t>(k)) outputs_.resize(static_cast<size_t>(k) + 1);
   outputs_[static_cast<size_t>(k)] = *value;
   return absl::OkStatus();

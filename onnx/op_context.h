@@ -42,8 +42,9 @@ class OpContext {
   /// All inputs; Unimplemented when one in the middle is absent.
   absl::StatusOr<std::vector<ValueId>> AllInputs() const;
 
-  // Values.
-  const TensorType& type(ValueId value) const { return importer_.builder().type(value); }
+  // Values. A value that a failed Formula returned (formula.h) is an f32 of rank 0; nodes that read
+  // it are errors.
+  const TensorType& type(ValueId value) const;
   const Shape& shape(ValueId value) const { return type(value).shape; }
   int64_t rank(ValueId value) const { return static_cast<int64_t>(shape(value).size()); }
   /// The elements where `value` depends on constants alone, else null.

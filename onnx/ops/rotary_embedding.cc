@@ -70,6 +70,7 @@ absl::Status Emit(OpContext& op, Rotation rotation) {
       return InvalidInput("cannot cut ", given[2], " columns into ", rotation.heads, " heads");
     x = f.Reshape(x, {given[0], given[1], rotation.heads, given[2] / rotation.heads});
   }
+  if (!f.ok()) return f.status();
   const int64_t size = f.shape(x).back();
   const int64_t columns = rotation.columns == 0 ? size : rotation.columns;
   if (columns < 2 || columns > size || columns % 2 != 0)
