@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "client/html/html.h"
+#include "graph/text.h"
 
 namespace mendel {
 namespace {
@@ -84,22 +85,25 @@ std::string Title(const Node& node) {
   const std::string name = IsInput(node) ? InputName(node) : node.name;
   if (!name.empty()) text += Cat("  ", name);
   for (const TensorType& type : node.outputs) text += Cat("\n", TypeString(type));
+  if (!IsInput(node)) text += Cat("\n", PrintAttributes(node.attrs));
   return text;
 }
 
-std::string NodeSvg(const Node& node, const std::string& note, bool marked, double x, double y) {
+std::string NodeSvg(const Node& node, const std::string& note, const std::string& link, double x,
+                    double y) {
   const std::string name = IsInput(node) ? InputName(node) : node.name;
   const std::string kind = node.op->name == "Patch" ? "patch"
-                           : marked                 ? "new"
+                           : !link.empty()          ? "new"
                            : IsInput(node)          ? "port"
                                                     : "plain";
   const std::string top = name.empty() ? std::string(node.op->name) : Cat(node.op->name, " ", name);
   const std::string under = note.empty() ? TypeString(node.outputs[0]) : note;
-  return Cat("<g class=\"node ", kind, "\"><title>", Escaped(Title(node)), "</title><rect x=\"",
-             x - kWidth / 2.0, "\" y=\"", y, "\" width=\"", kWidth, "\" height=\"", kHeight,
-             "\" rx=\"5\"/><text x=\"", x, "\" y=\"", y + 15, "\">", Escaped(Shortened(top)),
-             "</text><text class=\"small\" x=\"", x, "\" y=\"", y + 29, "\">",
-             Escaped(Shortened(under)), "</text></g>\n");
+  const std::string open = link.empty() ? "" : Cat("<a href=\"", link, "\">");
+  return Cat(open, "<g class=\"node ", kind, "\"><title>", Escaped(Title(node)),
+             "</title><rect x=\"", x - kWidth / 2.0, "\" y=\"", y, "\" width=\"", kWidth,
+             "\" height=\"", kHeight, "\" rx=\"5\"/><text x=\"", x, "\" y=\"", y + 15, "\">",
+             Escaped(Shortened(top)), "</text><text class=\"small\" x=\"", x, "\" y=\"", y + 29,
+             "\">", Escaped(Shortened(under)), "</text></g>", link.empty() ? "" : "</a>", "\n");
 }
 
 /// A curve down from a node to one that reads it; past nodes that stand between, it bends aside.
@@ -136,7 +140,7 @@ std::string GraphPicture(const Graph& graph, const PictureOptions& options) {
                        node.row > found->second.row + 1);
     }
     nodes += NodeSvg(graph.node(id), options.note == nullptr ? "" : options.note(id),
-                     options.marked != nullptr && options.marked(graph.node(id)), x(node), y(node));
+                     options.link == nullptr ? "" : options.link(id), x(node), y(node));
   }
   // It shrinks to a narrow page, down to a size that can be read.
   return Cat("<div class=\"scroll middle\"><svg viewBox=\"0 0 ", width, " ", rows * kRow,

@@ -11,8 +11,8 @@
 namespace mendel {
 
 struct PictureOptions {
-  /// True for a node that is drawn as part of a mutant.
-  std::function<bool(const Node& node)> marked;
+  /// For a node that is drawn as part of a mutant: what a click opens ("#mutant-0"); "" for others.
+  std::function<std::string(int32_t node)> link;
   /// A second line under the node's operator; may be empty.
   std::function<std::string(int32_t node)> note;
 };

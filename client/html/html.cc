@@ -51,6 +51,10 @@ svg .node rect { fill: var(--panel); stroke: var(--soft); }
 svg .new rect { fill: var(--mutant); fill-opacity: .3; stroke: var(--mutant); stroke-width: 2; }
 svg .patch rect { fill: var(--wrong); fill-opacity: .25; stroke: var(--wrong); stroke-width: 2; }
 svg .port rect { fill: var(--rest); fill-opacity: .25; stroke: var(--rest); }
+svg a { cursor: pointer; } svg a:hover rect, svg a:focus rect { stroke-width: 3.5; }
+article { scroll-margin-top: 1rem; border-radius: 6px; }
+article:target { outline: 2px solid var(--mutant); outline-offset: .5rem; }
+summary { cursor: pointer; color: var(--soft); margin: .4rem 0; }
 svg text { fill: var(--ink); font: 12px system-ui, sans-serif; text-anchor: middle; }
 svg text.small { fill: var(--soft); font-size: 10px; }
 svg .edge { fill: none; stroke: var(--soft); stroke-width: 1.2; }

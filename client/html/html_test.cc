@@ -49,10 +49,9 @@ TEST(Html, APictureHasAllNodesThatRun) {
   })");
   ASSERT_TRUE(graph.ok()) << graph.status();
   const std::string svg = GraphPicture(
-      *graph,
-      {.marked = [](const Node& node) { return node.op->name == "Relu"; }, .note = nullptr});
+      *graph, {.link = [](int32_t node) { return node == 1 ? "#mutant-0" : ""; }, .note = nullptr});
   EXPECT_EQ(Count(svg, "<g class=\"node"), 3u);
-  EXPECT_EQ(Count(svg, "<g class=\"node new\""), 1u);
+  EXPECT_EQ(Count(svg, "<a href=\"#mutant-0\"><g class=\"node new\""), 1u);
   EXPECT_EQ(Count(svg, "class=\"edge\""), 3u);
 }
 

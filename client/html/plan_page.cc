@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "client/format.h"
 #include "client/html/graph_picture.h"
 #include "client/html/html.h"
+#include "client/html/mutants_html.h"
 #include "client/html/pages.h"
 #include "client/version.h"
 #include "runtime/offline_device.h"
@@ -58,67 +58,34 @@ std::string GainSection(const plan::PlanInfo& info) {
           "rest means that places gain less together than alone.</p>\n");
 }
 
+/// The mutant's article on the page, or the section of all.
+std::string LinkTo(int mutant) { return mutant < 0 ? "#mutants" : Cat("#mutant-", mutant); }
+
 std::string GraphSection(const Plan& plan) {
-  std::set<std::string> replaced, names;
-  for (const plan::AppliedMutant& mutant : plan.info.mutants())
-    replaced.insert(mutant.where().begin(), mutant.where().end());
-  for (const Node& node : plan.baseline.nodes()) names.insert(node.name);
+  const MutantNodes nodes = FindMutantNodes(plan);
   const std::map<int32_t, std::string> algorithms(plan.info.algorithms().begin(),
                                                   plan.info.algorithms().end());
-  PictureOptions before, after;
-  before.marked = [&](const Node& node) { return replaced.contains(node.name); };
-  after.marked = [&](const Node& node) {
-    return !IsInput(node) && (node.name.empty() || !names.contains(node.name));
+  const auto linked = [](const std::map<int32_t, int>& mutants) {
+    return [&mutants](int32_t node) {
+      const auto found = mutants.find(node);
+      return found == mutants.end() ? std::string() : LinkTo(found->second);
+    };
   };
+  PictureOptions before, after;
+  before.link = linked(nodes.before);
+  after.link = linked(nodes.after);
   after.note = [&](int32_t node) {
     const auto found = algorithms.find(node);
     return found == algorithms.end() ? std::string() : found->second;
   };
   return HtmlSection(
       "Graph",
-      Cat("<div class=\"graphs\">\n<figure><figcaption>Model; colored: replaced by "
-          "mutants</figcaption>\n",
+      Cat("<div class=\"graphs\">\n<figure><figcaption>Model; colored: replaced by mutants "
+          "(click: the algebra)</figcaption>\n",
           GraphPicture(plan.baseline, before),
           "</figure>\n<figure><figcaption>Plan; colored: new nodes, red: a mutant with corrected "
           "boxes</figcaption>\n",
           GraphPicture(plan.graph, after), "</figure>\n</div>\n"));
-}
-
-std::string CorrectedHtml(const plan::MendedOutput& output, const std::string& how) {
-  Json boxes = Json::array();
-  for (const plan::BoxProto& box : output.boxes()) {
-    boxes.push_back({{"begin", std::vector<int64_t>(box.begin().begin(), box.begin().end())},
-                     {"end", std::vector<int64_t>(box.end().begin(), box.end().end())},
-                     {"status", "wrong"}});
-  }
-  const Json shape = std::vector<int64_t>(output.shape().begin(), output.shape().end());
-  return Cat("<p>Wrong without its correction: ", output.wrong_elements(), " of ",
-             output.elements(), " elements of ", Escaped(output.output()),
-             ". Corrected by: ", Escaped(how), ".</p>\n", BoxPicture(shape, boxes));
-}
-
-std::string MutantsSection(const plan::PlanInfo& info) {
-  std::string html;
-  if (info.mutants().empty()) html = "<p>No mutant won: the plan is the model's own graph.</p>\n";
-  for (const plan::AppliedMutant& mutant : info.mutants()) {
-    html += Cat("<h3>", Escaped(mutant.rule()), " (", Escaped(mutant.claim()), ")</h3>\n");
-    std::string where, saved, choices;
-    for (const std::string& name : mutant.where()) where += (where.empty() ? "" : ", ") + name;
-    for (const std::string& one : mutant.saved()) saved += (saved.empty() ? "" : "; ") + one;
-    for (const auto& [name, value] :
-         std::map<std::string, int64_t>(mutant.choices().begin(), mutant.choices().end()))
-      choices += Cat(choices.empty() ? "" : ", ", name, " ", value);
-    std::vector<std::pair<std::string, std::string>> facts = {
-        {"replaces", where},
-        {"alone", Cat(Milliseconds(mutant.original_ns() / 1e6), " → ",
-                      Milliseconds(mutant.mutant_ns() / 1e6))}};
-    if (!saved.empty()) facts.emplace_back("saves", saved);
-    if (!choices.empty()) facts.emplace_back("choices", choices);
-    html += HtmlFacts(facts);
-    for (const plan::MendedOutput& output : mutant.mended())
-      html += CorrectedHtml(output, mutant.mending());
-  }
-  return HtmlSection("Mutants", html);
 }
 
 /// The candidates that came farthest, those of the plan left out.
@@ -199,8 +166,9 @@ std::string PlanPage(const Plan& plan, const Json& facts, const std::string& com
   const double after = info.plan_ms().median_ms();
   const double speedup = after > 0 ? info.baseline_ms().median_ms() / after : 1;
   const std::string body =
-      TimesSection(info) + GainSection(info) + MutantsSection(info) + GraphSection(plan) +
-      CandidatesSection(info) + StepsSection(facts) + ProofSection(plan) +
+      TimesSection(info) + GainSection(info) +
+      HtmlSection("Mutants", Cat("<div id=\"mutants\">\n", MutantsHtml(plan), "</div>\n")) +
+      GraphSection(plan) + CandidatesSection(info) + StepsSection(facts) + ProofSection(plan) +
       HtmlSection("Origin", HtmlFacts({{"device", info.target().identity()},
                                        {"threads", Cat(info.target().threads())},
                                        {"numerics", info.target().numerics()},
