@@ -31,6 +31,7 @@ constexpr std::array kMethods = {
     MethodRole{"/grpc.channelz.v1.Channelz/GetTopChannels", kAdmin, true},
     MethodRole{"/grpc.health.v1.Health/Check", kAnyone},
     MethodRole{"/grpc.health.v1.Health/Watch", kAnyone},
+    MethodRole{"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", kAdmin, true},
     MethodRole{"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", kAdmin, true},
     MethodRole{"/mendel.v1.Jobs/CancelJob", kSubmitter},
     MethodRole{"/mendel.v1.Jobs/DeleteJob", kSubmitter},

@@ -96,6 +96,7 @@ class Server final : public RpcServer {
                        &MakeVerifierService, &MakeOperationsService, &MakeByteStreamService}) {
       services_.push_back(make(env));
     }
+    services_.push_back(MakeReflectionService());
   }
   ~Server() override { Stop(0); }
 

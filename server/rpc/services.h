@@ -19,6 +19,7 @@ std::unique_ptr<grpc::Service> MakePlansService(Environment& env);
 std::unique_ptr<grpc::Service> MakeVerifierService(Environment& env);
 std::unique_ptr<grpc::Service> MakeOperationsService(Environment& env);
 std::unique_ptr<grpc::Service> MakeByteStreamService(Environment& env);
+std::unique_ptr<grpc::Service> MakeReflectionService();
 
 }  // namespace mendel::server
 

@@ -1,0 +1,90 @@
+#include <gmock/gmock.h>
+#include <google/protobuf/descriptor.pb.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "grpc/reflection/v1/reflection.pb.h"
+#include "server/rpc/raw_call.h"
+#include "server/rpc/test_server.h"
+
+namespace mendel::server {
+namespace {
+
+namespace reflection = grpc::reflection::v1;
+
+class Reflection : public ::testing::Test {
+ protected:
+  reflection::ServerReflectionResponse Ask(const reflection::ServerReflectionRequest& request,
+                                           const std::string& version = "v1") {
+    // Both versions have the same messages.
+    const std::string method =
+        "/grpc.reflection." + version + ".ServerReflection/ServerReflectionInfo";
+    const auto [status, bytes] =
+        RawCall(server_.channel(), method, "", request.SerializeAsString(), 10'000);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    reflection::ServerReflectionResponse response;
+    EXPECT_TRUE(response.ParseFromString(bytes));
+    return response;
+  }
+
+  TestServer server_;
+};
+
+TEST_F(Reflection, BothVersionsListTheSameServices) {
+  reflection::ServerReflectionRequest request;
+  request.set_list_services("*");
+  const auto names = [&](const std::string& version) {
+    const reflection::ServerReflectionResponse response = Ask(request, version);
+    std::set<std::string> result;
+    for (const auto& service : response.list_services_response().service())
+      result.insert(service.name());
+    return result;
+  };
+  const std::set<std::string> newer = names("v1"), older = names("v1alpha");
+  EXPECT_EQ(newer, older);
+  EXPECT_TRUE(newer.contains("mendel.v1.Jobs"));
+  EXPECT_TRUE(newer.contains("grpc.reflection.v1.ServerReflection"));
+}
+
+TEST_F(Reflection, AFileComesWithThoseThatItNeeds) {
+  reflection::ServerReflectionRequest request;
+  request.set_file_containing_symbol("mendel.v1.Jobs.SubmitJob");
+  const reflection::ServerReflectionResponse response = Ask(request);
+  EXPECT_EQ(response.original_request().SerializeAsString(), request.SerializeAsString());
+  std::set<std::string> names, needed;
+  for (const std::string& bytes : response.file_descriptor_response().file_descriptor_proto()) {
+    google::protobuf::FileDescriptorProto file;
+    ASSERT_TRUE(file.ParseFromString(bytes));
+    names.insert(file.name());
+    needed.insert(file.dependency().begin(), file.dependency().end());
+  }
+  EXPECT_TRUE(names.contains("mendel/v1/jobs.proto"));
+  for (const std::string& name : needed) EXPECT_TRUE(names.contains(name)) << name;
+  request.set_file_by_filename("mendel/v1/jobs.proto");
+  EXPECT_EQ(Ask(request).file_descriptor_response().SerializeAsString(),
+            response.file_descriptor_response().SerializeAsString());
+}
+
+TEST_F(Reflection, ExtensionsAreFoundByTheirNumbers) {
+  reflection::ServerReflectionRequest request;
+  request.set_all_extension_numbers_of_type("google.protobuf.MethodOptions");
+  EXPECT_EQ(Ask(request).all_extension_numbers_response().base_type_name(),
+            "google.protobuf.MethodOptions");
+  request.mutable_file_containing_extension()->set_containing_type("google.protobuf.MethodOptions");
+  request.mutable_file_containing_extension()->set_extension_number(1);
+  EXPECT_EQ(Ask(request).error_response().error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(Reflection, WhatIsNotKnownIsAnErrorOfTheAnswer) {
+  reflection::ServerReflectionRequest request;
+  EXPECT_EQ(Ask(request).error_response().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  request.set_file_containing_symbol("mendel.v1.Nothing");
+  EXPECT_EQ(Ask(request).error_response().error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(Ask(request).error_response().error_message(),
+              ::testing::HasSubstr("mendel.v1.Nothing"));
+}
+
+}  // namespace
+}  // namespace mendel::server
