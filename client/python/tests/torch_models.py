@@ -7,6 +7,7 @@ import time
 import warnings
 
 import torch
+from torch._dynamo.utils import counters
 
 
 def vision(name, size=224):
@@ -69,6 +70,7 @@ def inductor(model, arguments):
 def trial(name, make):
     torch.manual_seed(0)
     torch._dynamo.reset()
+    counters.clear()
     model, arguments, others = make()
     model.eval()
     with torch.no_grad(), warnings.catch_warnings(record=True) as seen:
@@ -82,6 +84,7 @@ def trial(name, make):
             wanted = first_tensor(model(*inputs))
             compiled(*inputs)
             errors.append(float((wanted - first_tensor(compiled(*inputs))).abs().max() / wanted.abs().max()))
+        graphs = counters["stats"]["unique_graphs"]
         fallbacks = [str(w.message) for w in seen if "mendel" in str(w.message)]
         torch_compiled = inductor(model, arguments)
         functions = [lambda: model(*arguments), lambda: compiled(*arguments)]
@@ -89,7 +92,7 @@ def trial(name, make):
             functions.append(lambda: torch_compiled(*arguments))
         times = milliseconds(functions)
     text = "  ".join(f"{label} {ms:.2f} ms" for label, ms in zip(("eager", "mendel", "inductor"), times))
-    print(f"{name}: {text}  first call {first:.1f} s  error {max(errors):.1e}", *fallbacks, sep="\n  ", flush=True)
+    print(f"{name}: {text}  first call {first:.1f} s  {graphs} graphs for 2 shapes  error {max(errors):.1e}", *fallbacks, sep="\n  ", flush=True)
     return not fallbacks and max(errors) < 1e-3
 
 
