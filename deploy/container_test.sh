@@ -26,6 +26,8 @@ base=${MENDEL_BASE_ROOT:-$work/base}
 if [ ! -d "$base/usr" ]; then
   command -v debootstrap >/dev/null || skip "debootstrap is not installed"
   debootstrap --variant=minbase bookworm "$base" >"$work/debootstrap.log" 2>&1 || skip "debootstrap: $(tail -1 "$work/debootstrap.log")"
+  # As in Debian's slim images.
+  rm -rf "$base"/var/cache/apt/* "$base"/var/lib/apt/lists/* "$base"/usr/share/{doc,info,locale,man}/*
 fi
 DESTDIR=$work/first/stage cmake --install "$build" --strip --prefix /opt/mendel >"$work/install.log" 2>&1 || fail "cmake --install: $(tail -3 "$work/install.log")"
 
@@ -58,6 +60,9 @@ else
   by_steps >"$work/steps.log" 2>&1 || skip "packages cannot be installed: $(tail -1 "$work/steps.log")"
 fi
 
+megabytes() { du -sm --apparent-size "$1" | cut -f1; }
+echo "root file system: $(megabytes "$root") MB; of that the base $(megabytes "$base"), /opt/mendel $(megabytes "$root/opt/mendel"); packed: $(tar -C "$root" -c . | gzip -1 | wc -c | awk '{ printf "%d", $1 / 1e6 }') MB"
+
 data=$work/data
 shared=$work/tmp
 install -d -o 10001 -g 10001 "$data" "$shared"
@@ -85,5 +90,7 @@ kill -TERM "${tini:-$server}"
 for _ in $(seq 300); do kill -0 "$server" 2>/dev/null || break; sleep 0.2; done
 kill -0 "$server" 2>/dev/null && fail "SIGTERM does not end it"
 server=""
-MENDEL_IMAGE_ROOT=$root "$here/readme_test.py" container "$build" || fail "README.md's commands"
+MENDEL_IMAGE_ROOT=$root "$here/readme_test.py" container "$build"
+code=$?
+[ $code -eq 0 ] || [ $code -eq 77 ] || fail "README.md's commands"
 echo "container: served, optimized, verified and drained on a read-only root as user 10001"
