@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "server/jobs/disk_room.h"
 #include "server/jobs/job_folder.h"
 #include "server/jobs/lease_keeper.h"
 #include "server/jobs/profile_exchange.h"
@@ -22,6 +23,8 @@ namespace {
 constexpr int kCpusAtMost = 1024;
 /// The fence of a job's first claim. (Attempts are taken back when a job is released.)
 constexpr int64_t kFirstFence = 1;
+/// The command's exit code where it cannot read or write.
+constexpr int kInputOutput = 5;
 
 bool MayPass(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||
@@ -131,23 +134,58 @@ class Attempt {
       return folder_->Clear(true);
     }
     if (result.end == WorkerEnd::kStopped && !keeper.cancelled()) return PutBack();
-    const EndedWorker worker{job_,   command_,           limits_,
-                             result, keeper.cancelled(), context_.sandbox.Description()};
+    EndedWorker worker{job_,   command_,           limits_,
+                       result, keeper.cancelled(), context_.sandbox.Description()};
     if (result.end == WorkerEnd::kKilled && !keeper.cancelled() &&
         job_.job.attempts() < options_.max_attempts)
-      return TryAgain(worker);
+      return TryAgain(WhyKilled(worker), /*counts=*/true);
+    if (result.end == WorkerEnd::kExited && result.state.code == kInputOutput &&
+        !keeper.cancelled() && Recover(keeper))
+      return;
+    worker.cancelled = keeper.cancelled();
     Deliver(worker, keeper);
   }
 
-  /// Something killed the worker, which says nothing of the job. Its owner reads why it takes
-  /// longer.
-  void TryAgain(const EndedWorker& worker) {
+  void Warn(const std::string& sentence) {
     v1::JobEvent event;
-    event.set_warning(Cat(WhyKilled(worker), "; the job is tried again"));
+    event.set_warning(sentence);
     context_.jobs.AppendEvent(Name(), job_.fence, event).IgnoreError();
+  }
+
+  /// What ended the worker says nothing of the job. Its owner reads why it takes longer.
+  void TryAgain(const std::string& why, bool counts) {
+    Warn(Cat(why, "; the job is tried again"));
     ++context_.counters.retried;
-    Release(/*counts=*/true);
+    Release(counts);
     folder_->Clear(true);
+  }
+
+  /// The worker could not read or write. The job waits while the disk is full without its files,
+  /// and is tried again; that counts as an attempt where the disk is not to blame. False: it has
+  /// failed.
+  bool Recover(LeaseKeeper& keeper) {
+    folder_->Clear(true);
+    const int64_t needed = RoomFor(command_);
+    const auto full = [&] {
+      const auto ask = options_.free_bytes ? options_.free_bytes : &FreeBytesOf;
+      return ask(options_.work_folder) < needed;
+    };
+    const bool waits = full();
+    if (waits) Warn(Cat("the disk where jobs run is full: the job waits for ", needed, " bytes"));
+    while (full()) {
+      keeper.Decide();
+      if (keeper.cancelled()) return false;
+      if (keeper.lost())
+        ++context_.counters.lost;
+      else if (context_.draining)
+        PutBack();
+      if (keeper.lost() || context_.draining) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
+    if (!waits && job_.job.attempts() >= options_.max_attempts) return false;
+    TryAgain(Cat("attempt ", job_.job.attempts(), ": the worker could not read or write"),
+             /*counts=*/!waits);
+    return true;
   }
 
   void Deliver(const EndedWorker& worker, LeaseKeeper& keeper) {

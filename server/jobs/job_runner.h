@@ -45,7 +45,7 @@ struct RunnerOptions {
   int concurrent_jobs = 1;
   int64_t lease_micros = 30'000'000;
   int64_t running_per_client = 0;  ///< ClaimFilter::running_per_client
-  int max_attempts = 5;            ///< of a job whose worker or server is killed
+  int max_attempts = 5;  ///< of a job whose worker or server is killed, or cannot read or write
   int64_t default_budget_seconds = 60;
   int64_t max_budget_seconds = 3600;
   int64_t max_wall_seconds = 7200;
@@ -65,6 +65,8 @@ struct RunnerOptions {
   /// Reads a spec's shapes ("x:1x3x224x224,y:1x10"); InvalidArgument for what the worker would
   /// refuse. Empty: not checked.
   std::function<absl::Status(std::string_view shapes)> check_shapes;
+  /// Bytes free on the disk of a folder. Empty: the system is asked; tests have others.
+  std::function<int64_t(const std::string& folder)> free_bytes;
   /// Version of the executable, part of the key of a stored plan.
   std::string version;
 };
@@ -83,7 +85,8 @@ struct RunnerStats {
   int64_t candidates = 0;
   int64_t lost = 0;  ///< attempts whose lease ended while they worked; what they did is thrown away
   int64_t refused = 0;  ///< results that came after the lease had been given to another
-  int64_t retried = 0;  ///< attempts whose worker was killed from outside, and that were repeated
+  int64_t retried = 0;  ///< attempts that were repeated: their worker was killed from outside, or
+                        ///< could not read or write
   std::string sandbox;  ///< what is used
 };
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -98,7 +99,7 @@ TEST_P(Runners, EveryMisbehaviorFailsItsJobAlone) {
     EXPECT_EQ(!job.bundle().empty(), outcome.bundle) << job.bundle();
     EXPECT_EQ(job.error().message().find(world_.folder()), std::string::npos)
         << job.error().message();
-    EXPECT_EQ(job.attempts(), 1);
+    EXPECT_EQ(job.attempts(), behavior == "disk" ? options.max_attempts : 1);
     if (behavior == "code_9") {
       EXPECT_EQ(job.error().message(),
                 "the worker ended with code 9; it said: bwrap: cannot start");
@@ -177,6 +178,39 @@ TEST_P(Runners, AWorkerThatIsKilledFromOutsideIsStartedAgain) {
   ASSERT_TRUE(events.ok());
   for (const v1::JobEvent& event : *events) warnings += event.warning().empty() ? 0 : 1;
   EXPECT_EQ(warnings, 2) << "its owner reads of each";
+}
+
+TEST_P(Runners, AJobWaitsForRoomOnAFullDisk) {
+  std::atomic<int> asked = 0;
+  std::atomic<int64_t> room = 0;
+  RunnerOptions options = Options();
+  options.max_attempts = 2;
+  options.free_bytes = [&](const std::string&) {
+    ++asked;
+    return room.load();
+  };
+  const auto runner = Start(options);
+  if (runner == nullptr) GTEST_SKIP() << no_sandbox_;
+  const std::string name = world_.SubmitFake("disk");
+  while (asked < 3) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(world_.Get(name).state(), v1::JOB_STATE_RUNNING);
+  room = int64_t{1} << 40;
+  const v1::Job job = world_.Await(name);
+  EXPECT_EQ(job.state(), v1::JOB_STATE_FAILED) << "by its own fault, twice";
+  EXPECT_EQ(job.attempts(), 2) << "the one on the full disk does not count";
+  EXPECT_EQ(runner->Stats().retried, 2);
+}
+
+TEST_P(Runners, AJobThatWaitsForRoomCanBeCancelled) {
+  std::atomic<int> asked = 0;
+  RunnerOptions options = Options();
+  options.free_bytes = [&](const std::string&) { return ++asked, int64_t{0}; };
+  const auto runner = Start(options);
+  if (runner == nullptr) GTEST_SKIP() << no_sandbox_;
+  const std::string name = world_.SubmitFake("disk");
+  while (asked < 3) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_TRUE(world_.jobs().CancelJob(name).ok());
+  EXPECT_EQ(world_.Await(name).state(), v1::JOB_STATE_CANCELLED);
 }
 
 TEST_P(Runners, CancelledJobsKeepTheirBestSoFarAndHungOnesAreKilled) {

@@ -3,7 +3,8 @@
 //   worker                                job
 //   exit 0 with a plan or a verdict       SUCCEEDED
 //   `verify`: exit 1 or 3 with a verdict  SUCCEEDED (the verdict is the answer)
-//   exit 2, 5; exit 1, 3 of others        FAILED, the command's own code and sentence
+//   exit 2; exit 1, 3 of others           FAILED, the command's own code and sentence
+//   exit 5, every time                    likewise
 //   exit 4 or an unreadable answer        FAILED, INTERNAL (WORKER_INTERNAL), bundle
 //   a signal                              FAILED, INTERNAL (WORKER_CRASHED), bundle
 //   killed from outside, every time       FAILED, UNAVAILABLE (WORKER_KILLED), bundle

@@ -1,0 +1,20 @@
+// Room on the disk where jobs run.
+#ifndef MENDEL_SERVER_JOBS_DISK_ROOM_H_
+#define MENDEL_SERVER_JOBS_DISK_ROOM_H_
+
+#include <cstdint>
+#include <string>
+
+#include "server/jobs/worker_command.h"
+
+namespace mendel::server {
+
+/// Bytes that can be written on the disk of `folder`: 0 where it is read-only or cannot be asked.
+int64_t FreeBytesOf(const std::string& folder);
+
+/// Bytes that an attempt may need: twice its inputs, and 16 MiB.
+int64_t RoomFor(const WorkerCommand& command);
+
+}  // namespace mendel::server
+
+#endif  // MENDEL_SERVER_JOBS_DISK_ROOM_H_
