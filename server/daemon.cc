@@ -29,6 +29,10 @@
 #include "server/store/postgres_module.h"
 #include "server/web/web_page.h"
 
+// jemalloc's, where the program is linked with it (the command is).
+extern "C" int mallctl(const char* name, void* old, size_t* old_size, void* fresh, size_t size)
+    __attribute__((weak));
+
 namespace mendel::server {
 namespace {
 
@@ -62,6 +66,15 @@ std::string StateLabel(v1::JobState state) {
 }
 
 double HeapBytes() {
+  if (mallctl != nullptr) {
+    uint64_t epoch = 1;  // jemalloc's numbers are those of the last one
+    size_t size = sizeof epoch;
+    mallctl("epoch", &epoch, &size, &epoch, size);
+    size_t allocated = 0;
+    size = sizeof allocated;
+    if (mallctl("stats.allocated", &allocated, &size, nullptr, 0) == 0)
+      return static_cast<double>(allocated);
+  }
   const struct mallinfo2 info = mallinfo2();
   return static_cast<double>(info.uordblks) + static_cast<double>(info.hblkhd);
 }
