@@ -72,6 +72,8 @@ kill "$sampler"
 wait "$sampler" 2>/dev/null
 sampler=""
 sent=$(metric 'mendel_transfer_bytes_total{direction="upload"}' | tr -d '\r')
+heap=$(metric process_heap_bytes | tr -d '\r')
+[ "${heap:-0}" -gt 0 ] || fail "the metric process_heap_bytes is ${heap:-missing}"
 peak=$(sort -n samples | tail -1)
 want=$(sha256sum <w.bin | cut -d' ' -f1)
 got=$(sha256sum <"data/blobs/${want:0:2}/$want" | cut -d' ' -f1)
