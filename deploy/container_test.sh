@@ -26,7 +26,7 @@ base=${MENDEL_BASE_ROOT:-$work/base}
 if [ ! -d "$base/usr" ]; then
   command -v debootstrap >/dev/null || skip "debootstrap is not installed"
   debootstrap --variant=minbase bookworm "$base" >"$work/debootstrap.log" 2>&1 || skip "debootstrap: $(tail -1 "$work/debootstrap.log")"
-  # As in Debian's slim images.
+  # Debian's slim images lack these.
   rm -rf "$base"/var/cache/apt/* "$base"/var/lib/apt/lists/* "$base"/usr/share/{doc,info,locale,man}/*
 fi
 DESTDIR=$work/first/stage cmake --install "$build" --strip --prefix /opt/mendel >"$work/install.log" 2>&1 || fail "cmake --install: $(tail -3 "$work/install.log")"

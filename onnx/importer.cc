@@ -146,7 +146,7 @@ void Importer::AddEveryValue(const Nodes& nodes, const std::set<std::string>& ou
 
 absl::Status Importer::CountNode() {
   if (added_nodes_++ != options_.failing_node) return absl::OkStatus();
-  return InvalidInput("this node fails because a test asks for it");
+  return InvalidInput("this node fails for a test");
 }
 
 absl::Status Importer::ImportInputs(Scope& scope) {

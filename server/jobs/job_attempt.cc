@@ -152,7 +152,7 @@ class Attempt {
     context_.jobs.AppendEvent(Name(), job_.fence, event).IgnoreError();
   }
 
-  /// What ended the worker says nothing of the job. Its owner reads why it takes longer.
+  /// The end of the worker says nothing of the job. The owner reads why the job takes longer.
   void TryAgain(const std::string& why, bool counts) {
     Warn(Cat(why, "; the job is tried again"));
     ++context_.counters.retried;
