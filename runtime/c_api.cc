@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "runtime/session.h"
 
 struct mendel_plan {
+  mutable std::recursive_mutex turn;  // held by every call; mendel_run_shapes calls others
   std::unique_ptr<mendel::BundleSession> bundle;    // null where `dynamic` is set
   std::unique_ptr<mendel::DynamicSession> dynamic;  // null where `bundle` is set
   mendel::Session* session = nullptr;               // the selected one; null: none yet
@@ -41,6 +43,8 @@ static_assert(static_cast<int>(DType::kBool) == MENDEL_BOOL &&
 static_assert(static_cast<int>(DType::kU64) == MENDEL_U64 &&
               static_cast<int>(DType::kF8E5M2FNUZ) == MENDEL_F8E5M2FNUZ && kDTypes == 17);
 
+using Turn = std::scoped_lock<std::recursive_mutex>;
+
 mendel_status Describe(const std::vector<ValueInfo>& values, int index, mendel_value* value) {
   if (value == nullptr || index < 0 || static_cast<size_t>(index) >= values.size()) {
     return Report(InvalidInput("there is no value number ", index));
@@ -52,6 +56,13 @@ mendel_status Describe(const std::vector<ValueInfo>& values, int index, mendel_v
   value->shape = info.type.shape.data();
   value->bytes = static_cast<size_t>(ByteSize(info.type));
   return Report(absl::OkStatus());
+}
+
+absl::Status CheckDynamic(const mendel_plan* plan) {
+  if (plan == nullptr) return InvalidInput("the plan is NULL");
+  if (plan->dynamic == nullptr)
+    return InvalidInput("the plan has fixed shapes: it is not of mendel_open_model");
+  return absl::OkStatus();
 }
 
 absl::Status NothingSelected() {
@@ -189,15 +200,15 @@ mendel_plan* NewDynamicPlan(std::unique_ptr<DynamicSession> dynamic) {
   return plan.release();
 }
 
-absl::StatusOr<const DynamicSession*> DynamicOf(const mendel_plan* plan) {
-  if (plan == nullptr) return InvalidInput("the plan is NULL");
-  if (plan->dynamic == nullptr)
-    return InvalidInput("the plan has fixed shapes: it is not of mendel_open_model");
-  return plan->dynamic.get();
+absl::StatusOr<DynamicUse> DynamicUseOf(const mendel_plan* plan) {
+  MENDEL_RETURN_IF_ERROR(CheckDynamic(plan));
+  const Turn turn(plan->turn);
+  return plan->dynamic->use();
 }
 
 absl::Status Adopt(mendel_plan* plan, std::span<const Plan> plans) {
-  MENDEL_RETURN_IF_ERROR(DynamicOf(plan).status());
+  MENDEL_RETURN_IF_ERROR(CheckDynamic(plan));
+  const Turn turn(plan->turn);
   plan->session = nullptr;
   for (const Plan& one : plans) MENDEL_RETURN_IF_ERROR(plan->dynamic->Adopt(one));
   return absl::OkStatus();
@@ -249,6 +260,7 @@ int mendel_member_count(const mendel_plan* plan) {
 
 mendel_status mendel_select(mendel_plan* plan, int member) {
   if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
+  const mendel::Turn turn(plan->turn);
   return mendel::Guarded([&]() -> absl::Status {
     if (member < 0 || member >= mendel_member_count(plan))
       return mendel::InvalidInput("there is no member ", member, " among ",
@@ -260,44 +272,55 @@ mendel_status mendel_select(mendel_plan* plan, int member) {
 mendel_status mendel_select_shapes(mendel_plan* plan, const int* ranks,
                                    const int64_t* const* shapes) {
   if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
+  const mendel::Turn turn(plan->turn);
   return mendel::Guarded([&] { return mendel::SelectInputs(*plan, ranks, shapes, nullptr); });
 }
 
 mendel_status mendel_select_inputs(mendel_plan* plan, const int* ranks,
                                    const int64_t* const* shapes, const void* const* inputs) {
   if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
+  const mendel::Turn turn(plan->turn);
   return mendel::Guarded([&] { return mendel::SelectInputs(*plan, ranks, shapes, inputs); });
 }
 
 int mendel_input_count(const mendel_plan* plan) {
-  if (plan == nullptr || plan->session == nullptr) return -1;
+  if (plan == nullptr) return -1;
+  const mendel::Turn turn(plan->turn);
+  if (plan->session == nullptr) return -1;
   return static_cast<int>(plan->session->inputs().size());
 }
 
 int mendel_output_count(const mendel_plan* plan) {
-  if (plan == nullptr || plan->session == nullptr) return -1;
+  if (plan == nullptr) return -1;
+  const mendel::Turn turn(plan->turn);
+  if (plan->session == nullptr) return -1;
   return static_cast<int>(plan->session->outputs().size());
 }
 
 mendel_status mendel_input(const mendel_plan* plan, int index, mendel_value* value) {
   if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
+  const mendel::Turn turn(plan->turn);
   if (plan->session == nullptr) return mendel::Report(mendel::NothingSelected());
   return mendel::Describe(plan->session->inputs(), index, value);
 }
 
 mendel_status mendel_output(const mendel_plan* plan, int index, mendel_value* value) {
   if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
+  const mendel::Turn turn(plan->turn);
   if (plan->session == nullptr) return mendel::Report(mendel::NothingSelected());
   return mendel::Describe(plan->session->outputs(), index, value);
 }
 
 mendel_status mendel_run(mendel_plan* plan, const void* const* inputs, void* const* outputs) {
   if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
+  const mendel::Turn turn(plan->turn);
   return mendel::Guarded([&] { return mendel::RunPlan(*plan, inputs, outputs); });
 }
 
 mendel_status mendel_run_shapes(mendel_plan* plan, const int* ranks, const int64_t* const* shapes,
                                 const void* const* inputs, void* const* outputs) {
+  if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
+  const mendel::Turn turn(plan->turn);
   const mendel_status selected = mendel_select_inputs(plan, ranks, shapes, inputs);
   if (selected != MENDEL_OK || plan->dynamic == nullptr || inputs == nullptr)
     return selected == MENDEL_OK ? mendel_run(plan, inputs, outputs) : selected;
@@ -316,6 +339,7 @@ const char* mendel_device(const mendel_plan* plan) {
 mendel_status mendel_run_device(mendel_plan* plan, const void* const* inputs, void* const* outputs,
                                 void* stream, void* ready_event) {
   if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
+  const mendel::Turn turn(plan->turn);
   return mendel::Guarded(
       [&] { return mendel::RunOnDevice(*plan, inputs, outputs, stream, ready_event); });
 }

@@ -43,8 +43,8 @@ absl::StatusOr<mendel_plan*> NewPlan(std::unique_ptr<BundleSession> bundle);
 /// A handle without a plan until shapes are selected.
 mendel_plan* NewDynamicPlan(std::unique_ptr<DynamicSession> dynamic);
 
-/// The session behind a handle of NewDynamicPlan; InvalidArgument for another handle, and for NULL.
-absl::StatusOr<const DynamicSession*> DynamicOf(const mendel_plan* plan);
+/// The use of a handle of NewDynamicPlan; InvalidArgument for another handle, and for NULL.
+absl::StatusOr<DynamicUse> DynamicUseOf(const mendel_plan* plan);
 
 /// DynamicSession::Adopt for all `plans`; nothing is selected afterwards.
 absl::Status Adopt(mendel_plan* plan, std::span<const Plan> plans);

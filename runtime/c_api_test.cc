@@ -213,6 +213,34 @@ TEST_F(CApi, ChoosesTheMemberOfABundle) {
   mendel_free(plan);
 }
 
+TEST_F(CApi, ThreadsTakeTurnsWithOneHandle) {
+  const std::vector<Plan> members = SmallBundle(kTestBackend);
+  ASSERT_TRUE(WritePlanBundle(members, path_).ok());
+  mendel_plan* plan = mendel_load(path_.c_str(), 0);
+  ASSERT_NE(plan, nullptr) << mendel_last_error();
+  const auto work = [&](size_t number) {
+    const Graph& graph = members[number].graph;
+    for (uint64_t round = 0; round < 20; ++round) {
+      const Tensor x = RandomInputs(graph, 10 * round + number)[0];
+      const auto expected = Evaluate(graph, std::vector<HostValue>{HostValue::FromTensor(x)});
+      ASSERT_TRUE(expected.ok());
+      const Tensor wanted = (*expected)[0].ToTensor();
+      std::vector<float> y(wanted.As<float>().size());
+      const int rank = 2;
+      const int64_t* shape = x.shape().data();
+      const void* inputs[] = {x.bytes().data()};
+      void* outputs[] = {y.data()};
+      ASSERT_EQ(mendel_run_shapes(plan, &rank, &shape, inputs, outputs), MENDEL_OK);
+      EXPECT_THAT(y, testing::ElementsAreArray(wanted.As<float>()));
+      EXPECT_EQ(mendel_input_count(plan), 1);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (const size_t number : {0, 1, 2, 1}) threads.emplace_back(work, number);
+  for (std::thread& thread : threads) thread.join();
+  mendel_free(plan);
+}
+
 TEST_F(CApi, RefusesAMemberThatIsNotThere) {
   ASSERT_TRUE(WritePlanBundle(SmallBundle(kTestBackend), path_).ok());
   mendel_plan* plan = mendel_load(path_.c_str(), 0);

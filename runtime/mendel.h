@@ -1,8 +1,10 @@
 /* Mendel's C interface: loads plans and runs them.
  *
  * Link with -lmendel. Functions that can fail return NULL, -1 or a status other than MENDEL_OK, and
- * mendel_last_error() then says why. A plan handle may be used by one thread at a time; several
- * handles may run side by side. Nothing here throws. Functions that compile or run a plan for a GPU
+ * mendel_last_error() then says why. Several threads may use one plan handle: their calls take
+ * turns. The selection of shapes is the handle's, not the thread's; mendel_run_shapes selects and
+ * runs in one turn. Several handles run side by side. mendel_free needs all other calls to have
+ * ended. Nothing here throws. Functions that compile or run a plan for a GPU
  * leave its primary context current on the calling thread, but for mendel_run_device.
  */
 #ifndef MENDEL_RUNTIME_MENDEL_H_
@@ -171,9 +173,9 @@ MENDEL_API const char* mendel_device(const mendel_plan* plan);
  * from the plan's own memory, and the replay of its graph between them. The calling thread's
  * current context is the same afterwards.
  *
- * Threads: as for all calls, one thread a plan handle at a time. Several runs of one handle may be
- * under way, also on different streams; they are done one after the other, since they share the
- * plan's memory. Runs of different handles overlap as the device allows.
+ * Threads: calls of one handle take turns. Several of its runs may be under way, also on different
+ * streams; they are done one after the other, since they share the plan's memory. Runs of different
+ * handles overlap as the device allows.
  *
  * Lifetime: the stream and the event must live until the run has ended. mendel_free and mendel_run
  * wait for runs under way.

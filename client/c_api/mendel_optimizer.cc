@@ -124,10 +124,9 @@ absl::StatusOr<mendel_plan*> OpenModel(const mendel_model* model,
 }
 
 absl::Status DescribeUse(const mendel_plan* plan, mendel_dynamic_use* use) {
-  MENDEL_ASSIGN_OR_RETURN(const DynamicSession* const dynamic, DynamicOf(plan));
+  MENDEL_ASSIGN_OR_RETURN(const DynamicUse now, DynamicUseOf(plan));
   if (use == nullptr || use->size != sizeof(mendel_dynamic_use))
     return InvalidInput("the structure for the use is NULL or of another size");
-  const DynamicUse now = dynamic->use();
   *use = {sizeof(mendel_dynamic_use), now.plans, now.bytes, now.hits, now.made, now.dropped};
   return absl::OkStatus();
 }
