@@ -9,11 +9,14 @@
 
 namespace mendel::server {
 
-/// Bytes that can be written on the disk of `folder`: 0 where it is read-only or cannot be asked.
+/// Bytes that can be written on the disk of `folder`: 0 where it is read-only, takes no more files
+/// or cannot be asked.
 int64_t FreeBytesOf(const std::string& folder);
 
-/// Bytes that an attempt may need: twice its inputs, and 16 MiB.
-int64_t RoomFor(const WorkerCommand& command);
+/// Bytes that an attempt may need on the disk of `folder`: twice its inputs, a copy of the
+/// measurements in `profiles`, and 16 MiB; at most a quarter of the disk.
+int64_t RoomFor(const WorkerCommand& command, const std::string& profiles,
+                const std::string& folder);
 
 }  // namespace mendel::server
 

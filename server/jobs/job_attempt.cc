@@ -25,6 +25,8 @@ constexpr int kCpusAtMost = 1024;
 constexpr int64_t kFirstFence = 1;
 /// The command's exit code where it cannot read or write.
 constexpr int kInputOutput = 5;
+/// A job that waits for room on the disk lets others have its turn after this time.
+constexpr int64_t kMostWaitMicros = 60'000'000;
 
 bool MayPass(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||
@@ -160,31 +162,33 @@ class Attempt {
     folder_->Clear(true);
   }
 
-  /// The worker could not read or write. The job waits while the disk is full without its files,
-  /// and is tried again; that counts as an attempt where the disk is not to blame. False: it has
-  /// failed.
+  /// The worker could not read or write. The job waits for some time while the disk is full, and is
+  /// tried again; that counts as an attempt where the disk was not full. False: it has failed.
   bool Recover(LeaseKeeper& keeper) {
     folder_->Clear(true);
-    const int64_t needed = RoomFor(command_);
-    const auto full = [&] {
-      const auto ask = options_.free_bytes ? options_.free_bytes : &FreeBytesOf;
-      return ask(options_.work_folder) < needed;
-    };
-    const bool waits = full();
-    if (waits) Warn(Cat("the disk where jobs run is full: the job waits for ", needed, " bytes"));
-    while (full()) {
+    const auto ask = options_.free_bytes ? options_.free_bytes : &FreeBytesOf;
+    const int64_t needed = RoomFor(command_, SharedProfiles(), options_.work_folder);
+    const int64_t kept = folder_->Used().bytes;
+    const int64_t end = context_.clock.SteadyMicros() + kMostWaitMicros;
+    bool waited = false;
+    while (ask(options_.work_folder) + kept < needed && context_.clock.SteadyMicros() < end) {
+      if (!waited)
+        Warn(Cat("the disk where jobs run is full: the job waits for ", needed, " bytes"));
+      waited = true;
       keeper.Decide();
-      if (keeper.cancelled()) return false;
-      if (keeper.lost())
+      if (keeper.lost()) {
         ++context_.counters.lost;
-      else if (context_.draining)
+        return true;
+      }
+      if (keeper.cancelled()) return false;
+      if (context_.draining) {
         PutBack();
-      if (keeper.lost() || context_.draining) return true;
+        return true;
+      }
       std::this_thread::sleep_for(std::chrono::milliseconds(500));
     }
-    if (!waits && job_.job.attempts() >= options_.max_attempts) return false;
-    TryAgain(Cat("attempt ", job_.job.attempts(), ": the worker could not read or write"),
-             /*counts=*/!waits);
+    if (!waited && job_.job.attempts() >= options_.max_attempts) return false;
+    TryAgain("the worker could not read or write", /*counts=*/!waited);
     return true;
   }
 
