@@ -93,4 +93,5 @@ server=""
 MENDEL_IMAGE_ROOT=$root "$here/readme_test.py" container "$build"
 code=$?
 [ $code -eq 0 ] || [ $code -eq 77 ] || fail "README.md's commands"
+[ $code -eq 0 ] || echo "README.md's commands were NOT run (above: why)"
 echo "container: served, optimized, verified and drained on a read-only root as user 10001"

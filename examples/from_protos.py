@@ -1,5 +1,7 @@
 """Optimizes a model on a server with nothing but the .proto files. usage: from_protos.py MODEL.onnx PLAN
 
+The model travels in one message, which the server limits (--max-chunk-bytes); a larger one takes several requests.
+
     mkdir api && protoc -Iproto --python_out=api --grpc_out=api --plugin=protoc-gen-grpc=$(which grpc_python_plugin) $(cd proto && find google mendel/v1 -name '*.proto')
     PYTHONPATH=api python3 examples/from_protos.py examples/camera.onnx camera.plan
 """

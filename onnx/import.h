@@ -50,7 +50,7 @@ struct ImportOptions {
   /// integer of the model's own comparisons with which it imports. A notice names it, and the graph
   /// lacks the input. Programs that are compared must not be narrowed so.
   bool choose_deciding = false;
-  /// For tests: the node that the import would add after this many others is an error.
+  /// For tests: this many operators of graph/ops are emitted, and the next one is an error.
   std::optional<int64_t> failing_node;
   /// The import ends with Cancelled soon after it becomes true.
   const std::atomic<bool>* interrupted = nullptr;

@@ -29,7 +29,7 @@
 #include "server/store/postgres_module.h"
 #include "server/web/web_page.h"
 
-// jemalloc's, where the program is linked with it (the command is).
+// The command is linked with jemalloc, which has this function; libraries and tests lack it.
 extern "C" int mallctl(const char* name, void* old, size_t* old_size, void* fresh, size_t size)
     __attribute__((weak));
 
@@ -67,7 +67,7 @@ std::string StateLabel(v1::JobState state) {
 
 double HeapBytes() {
   if (mallctl != nullptr) {
-    uint64_t epoch = 1;  // jemalloc's numbers are those of the last one
+    uint64_t epoch = 1;  // a new epoch refreshes the numbers
     size_t size = sizeof epoch;
     mallctl("epoch", &epoch, &size, &epoch, size);
     size_t allocated = 0;

@@ -133,7 +133,8 @@ TEST_P(OnnxTestData, EveryImportedCasePasses) {
 }
 
 /// The import of each model ends with the error of whichever node fails first; what a lowering does
-/// with values that do not exist shows under the sanitizers. Loops are imported again step by step.
+/// with values that do not exist shows under the sanitizers. (A loop whose body fails is imported
+/// step by step, and may succeed.)
 TEST(OnnxImport, EndsWithTheErrorOfAnyNode) {
   constexpr int64_t kMostNodes = 200;
   int64_t failures = 0;
@@ -144,12 +145,13 @@ TEST(OnnxImport, EndsWithTheErrorOfAnyNode) {
       options.failing_node = node;
       const absl::Status status = ImportOnnxFile(path, options).status();
       const bool stopped = absl::StrContains(status.message(), "this node fails for a test");
-      EXPECT_NE(status.code(), absl::StatusCode::kInternal) << path << ", " << node << status;
+      EXPECT_NE(status.code(), absl::StatusCode::kInternal)
+          << path << ", " << node << ": " << status;
       if (!stopped) break;
       ++failures;
     }
   }
-  std::printf("%lld nodes failed\n", static_cast<long long>(failures));
+  EXPECT_TRUE(failures >= 2000 || ListOnnxTestCases(kOnnxTestData).empty()) << failures;
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, OnnxTestData,

@@ -19,17 +19,14 @@ constexpr int kHeight = 36;
 constexpr int kColumn = 190;  // from node to node
 constexpr int kRow = 64;
 constexpr size_t kMostColumns = 6;  // wider layers take several rows
-constexpr size_t kLabel = 24;       // characters
+constexpr size_t kLabel = 24;       // bytes of a label
+constexpr size_t kTitle = 300;      // bytes of attributes in a title
 
 struct Drawn {
   int layer = 0;
   int row = 0;
   double x = 0;  // the middle, in columns
 };
-
-std::string Shortened(const std::string& text) {
-  return text.size() <= kLabel ? text : text.substr(0, kLabel - 1) + "…";
-}
 
 /// The nodes to draw, by number, with their layers: one below the lowest of their inputs.
 std::map<int32_t, Drawn> Layers(const Graph& graph) {
@@ -85,7 +82,7 @@ std::string Title(const Node& node) {
   const std::string name = IsInput(node) ? InputName(node) : node.name;
   if (!name.empty()) text += Cat("  ", name);
   for (const TensorType& type : node.outputs) text += Cat("\n", TypeString(type));
-  if (!IsInput(node)) text += Cat("\n", PrintAttributes(node.attrs));
+  if (!IsInput(node)) text += Cat("\n", Shortened(PrintAttributes(node.attrs), kTitle));
   return text;
 }
 
@@ -102,8 +99,9 @@ std::string NodeSvg(const Node& node, const std::string& note, const std::string
   return Cat(open, "<g class=\"node ", kind, "\"><title>", Escaped(Title(node)),
              "</title><rect x=\"", x - kWidth / 2.0, "\" y=\"", y, "\" width=\"", kWidth,
              "\" height=\"", kHeight, "\" rx=\"5\"/><text x=\"", x, "\" y=\"", y + 15, "\">",
-             Escaped(Shortened(top)), "</text><text class=\"small\" x=\"", x, "\" y=\"", y + 29,
-             "\">", Escaped(Shortened(under)), "</text></g>", link.empty() ? "" : "</a>", "\n");
+             Escaped(Shortened(top, kLabel)), "</text><text class=\"small\" x=\"", x, "\" y=\"",
+             y + 29, "\">", Escaped(Shortened(under, kLabel)), "</text></g>",
+             link.empty() ? "" : "</a>", "\n");
 }
 
 /// A curve down from a node to one that reads it; past nodes that stand between, it bends aside.

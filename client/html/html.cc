@@ -98,6 +98,12 @@ std::string Escaped(std::string_view text) {
   return result;
 }
 
+std::string Shortened(const std::string& text, size_t bytes) {
+  if (text.size() <= bytes) return text;
+  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80) --bytes;
+  return text.substr(0, bytes) + "…";
+}
+
 std::string HtmlPage(const std::string& title, const std::string& subtitle,
                      const std::string& body) {
   return Cat(

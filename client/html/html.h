@@ -12,6 +12,9 @@ namespace mendel {
 /// Text for elements and quoted attributes. Bytes that are no UTF-8 become U+FFFD.
 std::string Escaped(std::string_view text);
 
+/// `text` with at most so many bytes, cut between characters, and dots where it was cut.
+std::string Shortened(const std::string& text, size_t bytes);
+
 /// The page: its title as heading, a subtitle, then `body`, which is HTML. Light or dark as the
 /// reader's system is.
 std::string HtmlPage(const std::string& title, const std::string& subtitle,

@@ -19,6 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostOperators = 24;  // of a mutant's replaced ones
+constexpr size_t kMostBytes = 300;     // of an operator's attributes
 
 std::string NameOf(const Node& node) { return IsInput(node) ? InputName(node) : node.name; }
 
@@ -36,7 +37,8 @@ std::string Equation(const Graph& graph, const Node& node) {
                     TypeString(source.outputs[static_cast<size_t>(input.output)]));
   }
   return Cat(node.name, " = ", std::string(node.op->name), "(", inputs, ")",
-             PrintAttributes(node.attrs), " : ", TypeString(node.outputs[0]), "\n");
+             Shortened(PrintAttributes(node.attrs), kMostBytes), " : ", TypeString(node.outputs[0]),
+             "\n");
 }
 
 std::string AlgebraHtml(const Plan& plan, const plan::AppliedMutant& mutant) {
@@ -118,7 +120,7 @@ std::set<std::string> Surroundings(const Graph& graph, const std::set<int32_t>& 
 std::vector<std::set<int32_t>> Connected(const Graph& graph, const std::set<int32_t>& nodes) {
   std::map<int32_t, int32_t> leader;
   const auto find = [&](int32_t node) {
-    while (leader[node] != node) node = leader[node];
+    while (leader[node] != node) node = leader[node] = leader[leader[node]];
     return node;
   };
   for (const int32_t node : nodes) {

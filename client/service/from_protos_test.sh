@@ -4,6 +4,7 @@
 set -u
 mendel=$(realpath "$1")
 repository=$(realpath "$(dirname "$0")/../..")
+command -v protoc >/dev/null || { echo "SKIP: no protoc (Debian: protobuf-compiler)"; exit 77; }
 plugin=$(command -v grpc_python_plugin) || { echo "SKIP: no grpc_python_plugin (Debian: protobuf-compiler-grpc)"; exit 77; }
 /usr/bin/python3 -c 'import grpc' 2>/dev/null || { echo "SKIP: no grpcio (Debian: python3-grpcio)"; exit 77; }
 folder=$(mktemp -d)
