@@ -62,7 +62,7 @@ def check_algebra(browser, picture):
       if (link) link.dispatchEvent(new MouseEvent('click', {{bubbles: true, cancelable: true}})); return Boolean(link); }})()""")
     check(clicked, f"picture {picture} has a colored node to click")
     shown = browser.value("(() => { const mutant = document.querySelector('article:target'); return mutant ? mutant.textContent : ''; })()")
-    check("= " in shown and "MatMul" in shown, f"a click in picture {picture} shows the algebra: {shown!r}")
+    check("= " in shown and "MatMul" in shown and "replaced" in shown, f"a click in picture {picture} shows the algebra: {shown!r}")
 
 
 def main():

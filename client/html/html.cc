@@ -52,6 +52,7 @@ svg .new rect { fill: var(--mutant); fill-opacity: .3; stroke: var(--mutant); st
 svg .patch rect { fill: var(--wrong); fill-opacity: .25; stroke: var(--wrong); stroke-width: 2; }
 svg .port rect { fill: var(--rest); fill-opacity: .25; stroke: var(--rest); }
 svg a { cursor: pointer; } svg a:hover rect, svg a:focus rect { stroke-width: 3.5; }
+dl + .scroll { margin-top: .6rem; }
 article { scroll-margin-top: 1rem; border-radius: 6px; }
 article:target { outline: 2px solid var(--mutant); outline-offset: .5rem; }
 summary { cursor: pointer; color: var(--soft); margin: .4rem 0; }

@@ -41,24 +41,25 @@ std::string Equation(const Graph& graph, const Node& node) {
              "\n");
 }
 
-std::string AlgebraHtml(const Plan& plan, const plan::AppliedMutant& mutant) {
-  std::string html;
-  if (const Rule* rule = FindRule(mutant.rule()); rule != nullptr) {
-    html = Cat("<pre class=\"algebra\">  ", Escaped(rule->before), "\n= ", Escaped(rule->after),
-               "</pre>\n", HtmlFacts({{"requires", std::string(rule->precondition)}}));
-  }
-  const std::set<std::string> where(mutant.where().begin(), mutant.where().end());
+std::string AlgebraHtml(const std::string& name) {
+  const Rule* rule = FindRule(name);
+  if (rule == nullptr) return "";
+  return Cat("<pre class=\"algebra\">  ", Escaped(rule->before), "\n= ", Escaped(rule->after),
+             "</pre>\n", HtmlFacts({{"requires", std::string(rule->precondition)}}));
+}
+
+/// The equations of the model's nodes with these names.
+std::string ReplacedHtml(const Graph& model, const std::set<std::string>& names) {
   std::string equations;
   size_t count = 0;
-  for (const Node& node : plan.baseline.nodes()) {
-    if (IsInput(node) || node.name.empty() || !where.contains(node.name)) continue;
-    if (++count <= kMostOperators) equations += Equation(plan.baseline, node);
+  for (const Node& node : model.nodes()) {
+    if (IsInput(node) || node.name.empty() || !names.contains(node.name)) continue;
+    if (++count <= kMostOperators) equations += Equation(model, node);
   }
+  if (count == 0) return "";
   if (count > kMostOperators) equations += Cat(".. ", count - kMostOperators, " more\n");
-  if (count > 0)
-    html += Cat("<details><summary>", count, count == 1 ? " operator" : " operators",
-                " of the model replaced</summary><pre>", Escaped(equations), "</pre></details>\n");
-  return html;
+  return Cat("<details><summary>", count, count == 1 ? " operator" : " operators",
+             " of the model replaced</summary><pre>", Escaped(equations), "</pre></details>\n");
 }
 
 std::string CorrectedHtml(const plan::MendedOutput& output, const std::string& how) {
@@ -74,25 +75,40 @@ std::string CorrectedHtml(const plan::MendedOutput& output, const std::string& h
              ". Corrected by: ", Escaped(how), ".</p>\n", BoxPicture(shape, boxes));
 }
 
-std::string MutantHtml(const Plan& plan, const plan::AppliedMutant& mutant, int number) {
-  std::string where, saved, choices;
-  for (const std::string& name : mutant.where()) where += (where.empty() ? "" : ", ") + name;
+std::vector<std::string> PlaceRow(const plan::AppliedMutant& mutant) {
+  std::string saved, choices;
   for (const std::string& one : mutant.saved()) saved += (saved.empty() ? "" : "; ") + one;
   for (const auto& [name, value] :
        std::map<std::string, int64_t>(mutant.choices().begin(), mutant.choices().end()))
     choices += Cat(choices.empty() ? "" : ", ", name, " ", value);
-  std::vector<std::pair<std::string, std::string>> facts = {
-      {"replaces", where},
-      {"alone", Cat(Decimals(mutant.original_ns() / 1e6, 3), " ms → ",
-                    Decimals(mutant.mutant_ns() / 1e6, 3), " ms")}};
-  if (!saved.empty()) facts.emplace_back("saves", saved);
-  if (!choices.empty()) facts.emplace_back("choices", choices);
+  return {PlaceOf(mutant), Decimals(mutant.original_ns() / 1e6, 3),
+          Decimals(mutant.mutant_ns() / 1e6, 3), saved, choices};
+}
+
+std::string GroupHtml(const Plan& plan, const MutantGroup& group, size_t number) {
+  const std::string places =
+      group.mutants.size() == 1 ? "" : Cat(", ", group.mutants.size(), " places");
   std::string html =
-      Cat("<article id=\"mutant-", number, "\">\n<h3>", Escaped(mutant.rule()), " (",
-          Escaped(mutant.claim()), ")</h3>\n", AlgebraHtml(plan, mutant), HtmlFacts(facts));
-  for (const plan::MendedOutput& output : mutant.mended())
-    html += CorrectedHtml(output, mutant.mending());
-  return html + "</article>\n";
+      Cat("<article id=\"mutant-", number, "\">\n<h3>", Escaped(group.rule), " (",
+          Escaped(group.mutants[0]->claim()), ")", places, "</h3>\n", AlgebraHtml(group.rule));
+  std::set<std::string> names;
+  std::vector<std::vector<std::string>> rows;
+  std::string corrections;
+  for (const plan::AppliedMutant* mutant : group.mutants) {
+    names.insert(mutant->where().begin(), mutant->where().end());
+    rows.push_back(PlaceRow(*mutant));
+    for (const plan::MendedOutput& output : mutant->mended())
+      corrections += CorrectedHtml(output, mutant->mending());
+  }
+  std::vector<std::string> head = {"replaces", "ms alone", "after", "saves", "choices"};
+  const bool choices =
+      std::any_of(rows.begin(), rows.end(), [](const auto& row) { return !row.back().empty(); });
+  if (!choices) {
+    head.pop_back();
+    for (auto& row : rows) row.pop_back();
+  }
+  return Cat(html, HtmlTable(head, rows, {1, 2}), ReplacedHtml(plan.baseline, names), corrections,
+             "</article>\n");
 }
 
 /// The names around a set of nodes: theirs, of what they read and of what reads them.
@@ -153,15 +169,37 @@ int Closest(const std::set<std::string>& names, const std::vector<std::set<std::
 
 }  // namespace
 
+std::vector<MutantGroup> GroupMutants(const plan::PlanInfo& info) {
+  std::vector<MutantGroup> groups;
+  for (const plan::AppliedMutant& mutant : info.mutants()) {
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const MutantGroup& one) {
+      return one.rule == mutant.rule() && one.mutants[0]->claim() == mutant.claim();
+    });
+    if (group == groups.end()) group = groups.insert(groups.end(), {mutant.rule(), {}});
+    group->mutants.push_back(&mutant);
+  }
+  return groups;
+}
+
+std::string PlaceOf(const plan::AppliedMutant& mutant) {
+  std::string where;
+  for (const std::string& name : mutant.where())
+    if (!name.empty()) where += (where.empty() ? "" : ", ") + name;
+  return where.empty() ? "nodes of other mutants" : where;
+}
+
 MutantNodes FindMutantNodes(const Plan& plan) {
   MutantNodes found;
   std::set<std::string> names;
   for (const Node& node : plan.baseline.nodes()) names.insert(NameOf(node));
   std::vector<std::set<std::string>> around;
   std::map<std::string, int> mutant_of;
-  for (int k = 0; k < plan.info.mutants_size(); ++k) {
-    const auto& where = plan.info.mutants(k).where();
-    const std::set<std::string> replaced(where.begin(), where.end());
+  const std::vector<MutantGroup> groups = GroupMutants(plan.info);
+  for (int k = 0; k < static_cast<int>(groups.size()); ++k) {
+    std::set<std::string> replaced;
+    for (const plan::AppliedMutant* mutant : groups[static_cast<size_t>(k)].mutants)
+      replaced.insert(mutant->where().begin(), mutant->where().end());
+    replaced.erase("");
     std::set<int32_t> nodes;
     for (size_t n = 0; n < plan.baseline.nodes().size(); ++n)
       if (const auto id = static_cast<int32_t>(n); replaced.contains(plan.baseline.node(id).name))
@@ -190,8 +228,8 @@ std::string MutantsHtml(const Plan& plan) {
   if (plan.info.mutants().empty())
     return "<p>No mutant won: the plan is the model's own graph.</p>\n";
   std::string html;
-  for (int k = 0; k < plan.info.mutants_size(); ++k)
-    html += MutantHtml(plan, plan.info.mutants(k), k);
+  const std::vector<MutantGroup> groups = GroupMutants(plan.info);
+  for (size_t k = 0; k < groups.size(); ++k) html += GroupHtml(plan, groups[k], k);
   return html;
 }
 

@@ -38,12 +38,15 @@ std::string GainSection(const plan::PlanInfo& info) {
   std::vector<HtmlBar> bars;
   int layouts = 0;
   for (const auto& [node, name] : info.algorithms()) layouts += name.starts_with("layout") ? 1 : 0;
-  for (const plan::AppliedMutant& mutant : info.mutants()) {
-    const double gain = (mutant.original_ns() - mutant.mutant_ns()) / 1e6;
+  for (const MutantGroup& group : GroupMutants(info)) {
+    double gain = 0;
+    for (const plan::AppliedMutant* mutant : group.mutants)
+      gain += (mutant->original_ns() - mutant->mutant_ns()) / 1e6;
     rest -= gain;
-    const std::string where =
-        mutant.where().empty() ? "" : Cat(" at ", std::string(mutant.where(0)));
-    bars.push_back({Cat("mutant ", mutant.rule(), where), Milliseconds(gain), gain, "mutant"});
+    const size_t places = group.mutants.size();
+    const std::string where = places == 1 ? Cat(" at ", Shortened(PlaceOf(*group.mutants[0]), 60))
+                                          : Cat(", ", places, " places");
+    bars.push_back({Cat("mutant ", group.rule, where), Milliseconds(gain), gain, "mutant"});
   }
   const int algorithms = static_cast<int>(info.algorithms_size()) - layouts;
   bars.push_back({Cat(info.mutants().empty() ? "" : "the rest: ", algorithms, " algorithm and ",
@@ -52,7 +55,7 @@ std::string GainSection(const plan::PlanInfo& info) {
   return HtmlSection(
       "Gain",
       HtmlBars(bars) +
-          "<p class=\"soft\">A mutant's gain is that of its place alone. The rest is the "
+          "<p class=\"soft\">A mutant's gain is that of its places alone. The rest is the "
           "difference "
           "to the whole: algorithms, layouts, and what changes when all run together. A negative "
           "rest means that places gain less together than alone.</p>\n");
