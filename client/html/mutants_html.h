@@ -1,10 +1,8 @@
-// The mutants of a plan on its page: their algebra, the operators that they replaced, their
-// corrections, and which nodes of the pictures belong to which of them.
+// The mutants of a plan on its page: their algebra, the operators that they replaced, and their
+// corrections.
 #ifndef MENDEL_CLIENT_HTML_MUTANTS_HTML_H_
 #define MENDEL_CLIENT_HTML_MUTANTS_HTML_H_
 
-#include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -24,16 +22,6 @@ std::string PlaceOf(const plan::AppliedMutant& mutant);
 
 /// One article a group: "mutant-0" and so on.
 std::string MutantsHtml(const Plan& plan);
-
-/// Nodes that mutants replaced or brought, by number, and the numbers of their groups.
-struct MutantNodes {
-  std::map<int32_t, int> before;  ///< nodes of the model
-  /// Nodes of the plan that the model lacks, or that have a replaced node's name; -1 where the
-  /// group is not known. Connected nodes without a name are of the mutants whose surroundings in
-  /// the model share most names with theirs.
-  std::map<int32_t, int> after;
-};
-MutantNodes FindMutantNodes(const Plan& plan);
 
 }  // namespace mendel
 

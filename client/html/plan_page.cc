@@ -9,6 +9,7 @@
 #include "client/format.h"
 #include "client/html/graph_picture.h"
 #include "client/html/html.h"
+#include "client/html/mutant_nodes.h"
 #include "client/html/mutants_html.h"
 #include "client/html/pages.h"
 #include "client/version.h"
