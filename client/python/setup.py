@@ -1,11 +1,13 @@
 """Puts the service's descriptors (service.binpb) into the package: the messages are made of them when it is imported.
 
 With a library in the package (scripts/wheel) the wheel is for its platform, and for every Python 3."""
+import atexit
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
@@ -74,4 +76,7 @@ if (HERE / "mendel" / "libmendel.so.0").exists():
     COMMANDS["bdist_wheel"] = BinaryWheel
     OPTIONS["distclass"] = BinaryDistribution
 
-setup(cmdclass=COMMANDS, **OPTIONS)
+# What setuptools makes on the way is outside of the checkout, which stays as it was.
+SCRATCH = tempfile.mkdtemp(prefix="mendel-build-")
+atexit.register(shutil.rmtree, SCRATCH, ignore_errors=True)
+setup(cmdclass=COMMANDS, options={"build": {"build_base": f"{SCRATCH}/build"}, "egg_info": {"egg_base": SCRATCH}}, **OPTIONS)
