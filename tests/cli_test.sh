@@ -78,7 +78,7 @@ expect 0 '"shape":\[1,4,8,8\]' bash -c '"$0" explain corrected.plan --json | tr 
 expect 0 'wrote page.html' "$mendel" explain corrected.plan --html page.html
 expect 0 'ends at x: an input' "$mendel" explain corrected.plan --sites
 expect 0 '32 of 256 elements of y' grep -o 'Wrong without its correction: .*' page.html
-expect 1 '^$' grep -E '(src|href)=|url\(' page.html
+expect 1 '^$' grep -E '(src|href)="[^#]|url\(' page.html
 expect 0 'corrects Patch corrected' "$mendel" explain corrected.plan --emit-cuda cuda
 expect 0 '"from_plan": true' "$mendel" explain corrected.plan --emit-cuda cuda_last --channels-last --json
 for emitted in cuda cuda_last; do
