@@ -75,6 +75,7 @@ expect 0 'Relu x2' "$mendel" inspect g.txt
 expect 0 'kernel .*\.cu  cuda, channels last, corrects Patch corrected  sha256 [0-9a-f]{64}' "$mendel" inspect corrected.plan
 expect 0 'corrected by recompute .*: 32 of 256 elements of y' "$mendel" explain corrected.plan
 expect 0 '"shape":\[1,4,8,8\]' bash -c '"$0" explain corrected.plan --json | tr -d " \n"' "$mendel"
+expect 0 '"bound_by": "(memory|arithmetic)"' "$mendel" explain corrected.plan --steps --json
 expect 0 'wrote page.html' "$mendel" explain corrected.plan --html page.html
 expect 0 'ends at x: an input' "$mendel" explain corrected.plan --sites
 expect 0 '32 of 256 elements of y' grep -o 'Wrong without its correction: .*' page.html

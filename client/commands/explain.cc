@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "client/library_path.h"
 #include "client/members.h"
 #include "client/plan_explanation.h"
+#include "client/step_bounds.h"
 #include "runtime/kernel_text.h"
 #include "runtime/measure.h"
 #include "runtime/offline_device.h"
@@ -41,9 +43,29 @@ struct Options {
   SessionOptions session;
 };
 
+constexpr double kNoticeableShare = 0.02;  // of the steps' time
+
+/// One step; flagged where it takes a noticeable share and runs below a quarter of its bound.
+void ReportStep(const Step& step, double ms, double all, const StepBound& bound, Json& facts,
+                Context& context) {
+  Json fact = {{"name", step.name}, {"kernel", step.kernel}, {"ms", ms}};
+  std::string line = Cat("  ", Decimals(ms, 3), " ms  ", step.name, "  [", step.kernel, "]");
+  if (bound.seconds > 0) {
+    fact["bound_ms"] = bound.seconds * 1e3;
+    fact["bound_by"] = bound.limit;
+    const bool slow = bound.IsMissedBy(ms / 1e3) && ms > kNoticeableShare * all;
+    fact["slow"] = slow;
+    if (slow)
+      line += Cat("  slow: below a quarter of its bound, ", Decimals(bound.seconds * 1e3, 3),
+                  " ms by ", bound.limit);
+  }
+  facts.push_back(fact);
+  context.Line(line);
+}
+
 /// Milliseconds of every step, in place: the median of some runs.
-absl::Status ReportSteps(Session& session, const Graph& graph, const std::string& what,
-                         Context& context) {
+absl::Status ReportSteps(Session& session, const Graph& graph, const DeviceRates& rates,
+                         const std::string& what, Context& context) {
   const std::vector<Tensor> inputs = RandomInputs(graph, 1);
   std::vector<std::span<const std::byte>> sources;
   for (const Tensor& input : inputs) sources.push_back(input.bytes());
@@ -59,12 +81,13 @@ absl::Status ReportSteps(Session& session, const Graph& graph, const std::string
     for (size_t k = 0; run > 0 && k < seconds.size(); ++k) times[k].push_back(seconds[k] * 1e3);
   }
   context.Line(Cat(what, ":"));
-  for (size_t k = 0; k < times.size(); ++k) {
-    const Step& step = session.executable().steps()[k];
-    const double median = Summarize(times[k]).median_ms;
-    context.Line(Cat("  ", Decimals(median, 3), " ms  ", step.name, "  [", step.kernel, "]"));
-    context.facts()[what].push_back({{"name", step.name}, {"kernel", step.kernel}, {"ms", median}});
-  }
+  const std::vector<Step>& steps = session.executable().steps();
+  std::vector<double> medians;
+  for (const std::vector<double>& one : times) medians.push_back(Summarize(one).median_ms);
+  const double all = std::accumulate(medians.begin(), medians.end(), 0.0);
+  const std::vector<StepBound> bounds = BoundsOf(graph, steps, rates, session.threads());
+  for (size_t k = 0; k < steps.size(); ++k)
+    ReportStep(steps[k], medians[k], all, bounds[k], context.facts()[what], context);
   return absl::OkStatus();
 }
 
@@ -162,9 +185,11 @@ absl::Status TimeSteps(const Plan& plan, const Options& options, Context& contex
   SessionOptions baseline_options = options.session;
   baseline_options.baseline = true;
   MENDEL_ASSIGN_OR_RETURN(const auto baseline, Session::Create(plan, baseline_options));
-  MENDEL_RETURN_IF_ERROR(ReportSteps(*baseline, plan.baseline, "baseline steps", context));
+  const Backend* const backend = FindBackend(plan.info.target().backend());
+  const DeviceRates rates = backend == nullptr ? DeviceRates{} : backend->Rates();
+  MENDEL_RETURN_IF_ERROR(ReportSteps(*baseline, plan.baseline, rates, "baseline steps", context));
   MENDEL_ASSIGN_OR_RETURN(const auto chosen, Session::Create(plan, options.session));
-  return ReportSteps(*chosen, plan.graph, "plan steps", context);
+  return ReportSteps(*chosen, plan.graph, rates, "plan steps", context);
 }
 
 absl::Status ExplainPlan(const Plan& plan, const Options& options, Context& context) {
@@ -210,7 +235,8 @@ Action Setup(CLI::App& app) {
   app.add_option("plan", options->plan, "Plan file")->required();
   AddMemberOption(app, options->shapes);
   AddLibraryPathOption(app);
-  app.add_flag("--steps", options->steps, "Also time every step of baseline and plan");
+  app.add_flag("--steps", options->steps,
+               "Also time every step of baseline and plan; slow ones are flagged");
   app.add_flag("--candidates", options->candidates,
                "Also list the candidates of the search: used, slower, refused and why");
   app.add_flag("--sites", options->sites,

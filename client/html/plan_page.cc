@@ -121,11 +121,15 @@ std::string StepsHtml(const Json& steps, const std::string& title) {
   std::vector<std::vector<std::string>> rows;
   for (const Json& step : steps) {
     const double ms = step["ms"];
+    const bool bounded = step.contains("bound_ms");
     rows.push_back({step["name"], step["kernel"], Decimals(ms, 3),
-                    Decimals(total > 0 ? 100 * ms / total : 0, 1) + " %"});
+                    Decimals(total > 0 ? 100 * ms / total : 0, 1) + " %",
+                    bounded ? Decimals(step["bound_ms"].get<double>(), 3) : "",
+                    bounded ? step["bound_by"].get<std::string>() : "",
+                    bounded && step["slow"].get<bool>() ? "below a quarter" : ""});
   }
   return Cat("<h3>", title, ": ", steps.size(), " steps, ", Milliseconds(total), "</h3>\n",
-             HtmlTable({"step", "kernel", "ms", "share"}, rows, {2, 3}));
+             HtmlTable({"step", "kernel", "ms", "share", "bound ms", "by", ""}, rows, {2, 3, 4}));
 }
 
 std::string StepsSection(const Json& facts) {
