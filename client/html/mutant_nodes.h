@@ -1,4 +1,4 @@
-// Which nodes of a report's pictures belong to which mutants.
+// The nodes of a report's pictures that belong to mutants.
 #ifndef MENDEL_CLIENT_HTML_MUTANT_NODES_H_
 #define MENDEL_CLIENT_HTML_MUTANT_NODES_H_
 

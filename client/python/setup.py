@@ -76,7 +76,7 @@ if (HERE / "mendel" / "libmendel.so.0").exists():
     COMMANDS["bdist_wheel"] = BinaryWheel
     OPTIONS["distclass"] = BinaryDistribution
 
-# What setuptools makes on the way is outside of the checkout, which stays as it was.
+# Setuptools builds outside of the checkout, which stays as it was.
 SCRATCH = tempfile.mkdtemp(prefix="mendel-build-")
 atexit.register(shutil.rmtree, SCRATCH, ignore_errors=True)
 setup(cmdclass=COMMANDS, options={"build": {"build_base": f"{SCRATCH}/build"}, "egg_info": {"egg_base": SCRATCH}}, **OPTIONS)
