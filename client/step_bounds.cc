@@ -13,13 +13,14 @@ double BytesOf(const Graph& graph, const ValueId& value) {
 /// Bytes that enter and leave a set of nodes, each value once.
 double BytesAround(const Graph& graph, const std::set<int32_t>& nodes) {
   std::set<ValueId> values;
-  for (const int32_t node : nodes)
+  for (const int32_t node : nodes) {
     for (const ValueId& input : graph.node(node).inputs)
       if (!nodes.contains(input.node)) values.insert(input);
-  for (size_t k = 0; k < graph.nodes().size(); ++k) {
-    if (nodes.contains(static_cast<int32_t>(k))) continue;
-    for (const ValueId& input : graph.nodes()[k].inputs)
-      if (nodes.contains(input.node)) values.insert(input);
+    for (const int32_t user : graph.users(node)) {
+      if (nodes.contains(user)) continue;
+      for (const ValueId& input : graph.node(user).inputs)
+        if (input.node == node) values.insert(input);
+    }
   }
   for (const GraphOutput& output : graph.outputs())
     if (nodes.contains(output.value.node)) values.insert(output.value);

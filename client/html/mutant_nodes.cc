@@ -18,14 +18,10 @@ std::set<std::string> Surroundings(const Graph& graph, const std::set<int32_t>& 
     const std::string name = NameOf(graph.node(node));
     if (!name.empty()) names.insert(name);
   };
-  for (size_t k = 0; k < graph.nodes().size(); ++k) {
-    const auto node = static_cast<int32_t>(k);
-    const bool inside = nodes.contains(node);
-    if (inside) add(node);
-    for (const ValueId& input : graph.node(node).inputs) {
-      if (inside) add(input.node);
-      if (!inside && nodes.contains(input.node)) add(node);
-    }
+  for (const int32_t node : nodes) {
+    add(node);
+    for (const ValueId& input : graph.node(node).inputs) add(input.node);
+    for (const int32_t user : graph.users(node)) add(user);
   }
   for (const GraphOutput& output : graph.outputs())
     if (nodes.contains(output.value.node)) names.insert(Cat("output ", output.name));
