@@ -13,6 +13,7 @@
 #include "server/options.h"
 #include "server/rpc/authenticator.h"
 #include "server/rpc/change_hub.h"
+#include "server/rpc/library_calls.h"
 #include "server/rpc/quotas.h"
 #include "server/rpc/thread_pool.h"
 #include "server/store/blob_store.h"
@@ -46,6 +47,7 @@ struct Environment {
   ThreadPool pool{static_cast<int>(options.rpc_threads),
                   static_cast<size_t>(options.max_queued_rpcs)};
   ChangeHub hub{jobs, clock};
+  LibraryCalls library_calls = {};
   std::atomic<bool> draining = false;
 };
 

@@ -14,11 +14,17 @@ using grpc::experimental::InterceptionHookPoints;
 
 class Gate final : public grpc::experimental::Interceptor {
  public:
-  Gate(Environment& env, grpc::experimental::ServerRpcInfo& info) : env_(env), info_(info) {}
+  Gate(Environment& env, grpc::experimental::ServerRpcInfo& info, bool is_open)
+      : env_(env), info_(info), is_open_(is_open) {}
+  ~Gate() override { env_.library_calls.Remove(*info_.server_context()); }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) {
-      verdict_ = Admit(env_, *info_.server_context(), info_.method()).status();
+      verdict_ = is_open_ ? absl::OkStatus()
+                          : Admit(env_, *info_.server_context(), info_.method()).status();
+      env_.library_calls.Add(*info_.server_context());
     }
     if (!verdict_.ok() &&
         methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_MESSAGE)) {
@@ -34,6 +40,7 @@ class Gate final : public grpc::experimental::Interceptor {
  private:
   Environment& env_;
   grpc::experimental::ServerRpcInfo& info_;
+  const bool is_open_;
   absl::Status verdict_ = absl::PermissionDeniedError("not requested");
 };
 
@@ -46,7 +53,8 @@ class GateFactory final : public grpc::experimental::ServerInterceptorFactoryInt
     // Methods that the table lacks have no handlers here either; should a library bring a new one,
     // it is closed.
     const bool own_or_open = row != nullptr && !row->debug;
-    return own_or_open ? nullptr : new Gate(env_, *info);
+    const bool own = own_or_open && !row->method.starts_with("/grpc.");
+    return own ? nullptr : new Gate(env_, *info, own_or_open);
   }
 
  private:

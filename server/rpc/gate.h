@@ -1,4 +1,5 @@
-// Checks of roles for gRPC's own services (reflection, channelz). Their handlers cannot check.
+// Checks of roles for gRPC's own services (reflection, channelz, health). Their handlers cannot
+// check. A stopping server ends their calls (library_calls.h).
 #ifndef MENDEL_SERVER_RPC_GATE_H_
 #define MENDEL_SERVER_RPC_GATE_H_
 

@@ -1,9 +1,13 @@
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.pb.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "grpc/reflection/v1/reflection.pb.h"
 #include "server/rpc/raw_call.h"
@@ -84,6 +88,60 @@ TEST_F(Reflection, WhatIsNotKnownIsAnErrorOfTheAnswer) {
   EXPECT_EQ(Ask(request).error_response().error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_THAT(Ask(request).error_response().error_message(),
               ::testing::HasSubstr("mendel.v1.Nothing"));
+}
+
+/// A call of any method, open until the server ends it.
+class OpenCall {
+ public:
+  OpenCall(grpc::GenericStub& stub, const std::string& method, const std::string& request)
+      : stream_(stub.PrepareCall(&context_, method, &queue_)) {
+    stream_->StartCall(&queue_);
+    EXPECT_TRUE(Ends());
+    const grpc::Slice slice(request);
+    stream_->Write(grpc::ByteBuffer(&slice, 1), &queue_);
+    EXPECT_TRUE(Ends());
+    EXPECT_TRUE(Reads());
+  }
+
+  grpc::Status Finish() {
+    while (Reads()) {
+    }
+    grpc::Status status;
+    stream_->Finish(&status, &queue_);
+    EXPECT_TRUE(Ends());
+    return status;
+  }
+
+ private:
+  bool Reads() {
+    grpc::ByteBuffer answer;
+    stream_->Read(&answer, &queue_);
+    return Ends();
+  }
+  bool Ends() {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue_.Next(&tag, &ok) && ok;
+  }
+
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+};
+
+TEST_F(Reflection, AStopDoesNotWaitForIdleCallsOfLibraries) {
+  reflection::ServerReflectionRequest request;
+  request.set_list_services("*");
+  const std::string services = request.SerializeAsString();
+  grpc::GenericStub stub(server_.channel(/*over_socket=*/true));
+  const std::string method = ".ServerReflection/ServerReflectionInfo";
+  OpenCall newer(stub, "/grpc.reflection.v1" + method, services);
+  OpenCall older(stub, "/grpc.reflection.v1alpha" + method, services);
+  OpenCall health(stub, "/grpc.health.v1.Health/Watch", "");
+  std::thread stop([&] { server_.rpc().Stop(int64_t{3600} * 1'000'000); });
+  for (OpenCall* call : {&newer, &older, &health})
+    EXPECT_EQ(call->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  stop.join();
 }
 
 }  // namespace

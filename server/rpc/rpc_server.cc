@@ -145,6 +145,7 @@ class Server final : public RpcServer {
     if (server_ == nullptr) return;
     BeginDrain();
     if (acceptor_ != nullptr) acceptor_->Stop();
+    env_.library_calls.CancelAll();
     server_->Shutdown(std::chrono::system_clock::now() + std::chrono::microseconds(timeout_micros));
     server_->Wait();
     server_.reset();

@@ -1,0 +1,27 @@
+#include "server/rpc/library_calls.h"
+
+#include <grpcpp/server_context.h>
+
+namespace mendel::server {
+
+void LibraryCalls::Add(grpc::ServerContextBase& call) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  open_.insert(&call);
+  if (closed_) call.TryCancel();
+}
+
+void LibraryCalls::Remove(grpc::ServerContextBase& call) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  open_.erase(&call);
+}
+
+void LibraryCalls::CancelAll() {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  closed_ = true;
+  const std::set<grpc::ServerContextBase*> calls = open_;
+  for (grpc::ServerContextBase* call : calls) {
+    if (open_.contains(call)) call->TryCancel();
+  }
+}
+
+}  // namespace mendel::server
