@@ -14,8 +14,22 @@ constexpr std::string_view kF32 = R"(  typedef float Stored;
   static __device__ __forceinline__ Stored Store(Real v) { return v; }
 )";
 
-/// Half precision in integers: text without headers has no such type.
+/// Text without headers has no such type. A GPU converts in one instruction; elsewhere (the
+/// emulator, a host's compiler) integers do the same. PTX 8.x, section cvt: .rn rounds to even and
+/// keeps subnormal numbers. sm_75 cannot convert to bf16.
 constexpr std::string_view kF16 = R"(  typedef unsigned short Stored;
+#ifdef __CUDA_ARCH__
+  static __device__ __forceinline__ Real Load(Stored s) {
+    Real v;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(s));
+    return v;
+  }
+  static __device__ __forceinline__ Stored Store(Real v) {
+    Stored s;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(s) : "f"(v));
+    return s;
+  }
+#else
   static __device__ __forceinline__ Real Load(Stored s) {
     // Scaling by 2^112 moves the exponent's offset, also of denormals.
     const unsigned magnitude = static_cast<unsigned>(s & 0x7fff) << 13;
@@ -35,14 +49,21 @@ constexpr std::string_view kF16 = R"(  typedef unsigned short Stored;
     const unsigned even = magnitude >> 13 & 1;
     return static_cast<Stored>(sign | (magnitude - 0x38000000 + 0xfff + even) >> 13);
   }
+#endif
 )";
 
 constexpr std::string_view kBf16 = R"(  typedef unsigned short Stored;
   static __device__ __forceinline__ Real Load(Stored s) { return __uint_as_float(static_cast<unsigned>(s) << 16); }
   static __device__ __forceinline__ Stored Store(Real v) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    Stored s;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(s) : "f"(v));
+    return s;
+#else
     const unsigned bits = __float_as_uint(v);
     if ((bits & 0x7fffffff) > 0x7f800000) return static_cast<Stored>(bits >> 16 | 0x40);
     return static_cast<Stored>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+#endif
   }
 )";
 

@@ -48,6 +48,13 @@ TEST(CudaConformance, EveryOperatorMeansItsDefinition) {
   EXPECT_LT(sampled->refused.size(), sampled->cases.size() / 20);
 }
 
+/// The emulator runs the integer form; cuda_gpu_test runs the same cases on a GPU's instructions.
+TEST(CudaConformance, AllPatternsOfHalfPrecision) {
+  const auto cases = HalfPrecisionCases();
+  ASSERT_TRUE(cases.ok()) << cases.status();
+  ExpectAllRight(*cases);
+}
+
 /// NVRTC takes what the host's compiler took.
 TEST(CudaConformance, EveryOperatorCompilesForAGpu) {
   const Compiler* const compiler = FoundCompiler();
@@ -136,12 +143,10 @@ TEST(CudaConformance, PlantedFaultsAreFound) {
   EXPECT_THAT(WithFault(chain, "f < 21", "f < 20"), testing::HasSubstr("element 20"));
   EXPECT_EQ(WithFault(rows, "k < 70", "k < 70"), "");
   EXPECT_THAT(WithFault(rows, "k < 70", "k < 69"), testing::HasSubstr("element"));
-  EXPECT_THAT(
-      WithFault(rows, "  shared[thread] = value;\n  __syncthreads();", "  shared[thread] = value;"),
-      testing::HasSubstr("race"));
-  EXPECT_THAT(
-      WithFault(rows, "  __syncthreads();\n  shared[thread] = value;", "  shared[thread] = value;"),
-      testing::HasSubstr("race"));
+  EXPECT_THAT(WithFault(rows, "value, width)", "value, 2 * width)"), testing::HasSubstr("element"));
+  const std::string store = "  if (thread % kWarp == 0) shared[thread / kWarp] = value;\n";
+  EXPECT_THAT(WithFault(rows, store + "  __syncthreads();", store), testing::HasSubstr("race"));
+  EXPECT_THAT(WithFault(rows, "  __syncthreads();\n" + store, store), testing::HasSubstr("race"));
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ struct DeviceCase {
   std::vector<HostValue> inputs;
   DeviceProgram program;
   Numerics numerics = Numerics::kDefault;  ///< how far from their meaning its outputs may be
+  bool exact = false;                      ///< its outputs are their meaning bit for bit, but NaN
 };
 
 /// A sampled node of `op`; some of its inputs may be stored tensors. Unimplemented where no kernel
@@ -41,6 +42,10 @@ struct OperatorCases {
   std::vector<std::string> refused;  ///< what no kernel computes, with the reason
 };
 absl::StatusOr<OperatorCases> SampleOperators(uint64_t seeds);
+
+/// Casts of all 65,536 patterns of f16 and bf16 to f32, and back to them of the f32 numbers at, in
+/// the middle of, and beside the middle of two neighbors.
+absl::StatusOr<std::vector<DeviceCase>> HalfPrecisionCases();
 
 /// One module of all kernels of all cases.
 std::string ModuleOf(const std::vector<DeviceCase>& cases);

@@ -64,8 +64,13 @@ absl::StatusOr<std::string> RunChosen(const Backend& backend, const DeviceCase& 
   return wrong;
 }
 
-/// Sampled instances of every operator.
+/// All patterns of half precision, and sampled instances of every operator.
 void RunOperators(const Backend& backend, GuardedCases& report) {
+  const auto halves = HalfPrecisionCases();
+  if (!halves.ok()) return report.GiveUp(std::string(halves.status().message()));
+  for (const DeviceCase& one : *halves)
+    report.Case(one.description, [&] { return RunOn(backend, one); });
+  report.EndPart("casts of all patterns of f16 and bf16", halves->size(), halves->size());
   const auto sampled = SampleOperators(3);
   if (!sampled.ok()) return report.GiveUp(std::string(sampled.status().message()));
   size_t done = 0;
