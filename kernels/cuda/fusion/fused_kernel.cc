@@ -184,11 +184,12 @@ std::optional<FusedKernel> RowKernel(const Graph& graph, const FusionGroup& grou
     const std::string index = code.index_type();
     code.Line(Cat("const ", index, " r = static_cast<", index, ">(blockIdx.x);"));
     row.position = code.Decode("r", kept).at;
+    if (text.element != nullptr) row.Keep();
     WriteRowResults(graph, group, text, row);
     if (code.has_scalar_lanes()) return std::nullopt;
-    FusedKernel kernel = FinishedKernel(
-        graph, group.result, code, NumElements(kept), row.threads,
-        static_cast<unsigned>(row.threads) * (view.inputs[0].dtype == DType::kF32 ? 4u : 8u));
+    FusedKernel kernel =
+        FinishedKernel(graph, group.result, code, NumElements(kept), row.threads,
+                       row.threads > kWarp ? static_cast<unsigned>(row.threads / kWarp) * 8u : 0u);
     kernel.lanes = lanes;
     kernel.kind = "rows";
     return kernel;

@@ -126,6 +126,7 @@ std::string KernelCode::Load(ValueId value, const Position& position) {
   }
   const std::string pointer = Pointer(value);
   const std::string pack = lanes_ > 1 ? VectorLoad(pointer, type, position) : "";
+  if (lanes_ > 1 && pack.empty()) has_scalar_loads_ = true;
   const std::string offset = NumElements(type) == 1 ? "0" : FlatOf(type.shape, position);
   const std::string stored = pack.empty() ? Cat(pointer, "[", offset, "]") : Cat(pack, ".v[lane]");
   return Let(RealOf(type.dtype),
@@ -213,6 +214,7 @@ void KernelCode::BeginLanes(int lanes, const std::string& first, const Shape& ro
   first_ = first;
   lanes_ = lanes;
   vector_loads_ = 0;
+  has_scalar_loads_ = false;
   packs_.clear();
   shared_packs_.clear();
   outside_.clear();
@@ -228,7 +230,7 @@ int KernelCode::EndLanes(const std::string& loop_header) {
   text_ += body;
   Close();
   lanes_ = 1;
-  has_scalar_lanes_ = has_scalar_lanes_ || vector_loads_ == 0;
+  has_scalar_lanes_ = has_scalar_lanes_ || (vector_loads_ == 0 && has_scalar_loads_);
   return vector_loads_;
 }
 

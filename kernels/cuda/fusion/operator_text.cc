@@ -42,35 +42,66 @@ bool RowAt::IsContiguous() const {
   return !axes.empty();
 }
 
+void RowAt::OpenSteps() const {
+  const std::string& index = code.index_type();
+  const int step = threads * lanes;
+  const std::string first =
+      Cat("static_cast<", index, ">(", thread, ")", lanes > 1 ? Cat(" * ", lanes) : "");
+  if (kept_steps == 0)
+    return code.Open(Cat("for (", index, " k = ", first, "; k < ", Count(), "; k += ", step, ")"));
+  code.Line("#pragma unroll");
+  code.Open(Cat("for (int step = 0; step < ", kept_steps, "; ++step)"));
+  code.Line(Cat("const ", index, " k = ", first, " + step * ", step, ";"));
+  if (HasPartialStep()) code.Open(Cat("if (k < ", Count(), ")"));
+}
+
+void RowAt::CloseSteps() const {
+  if (kept_steps > 0 && HasPartialStep()) code.Close();
+  code.Close();
+}
+
 void RowAt::ForElements(const std::function<void(const std::string& x, const Position& at)>& body,
                         const std::string& before, const std::string& after) const {
   const ValueId input = code.graph().node(node).inputs[0];
   const Shape& stored = view.inputs[0].shape;
   const std::string& index = code.index_type();
+  const auto element = [&](const Position& at) {
+    if (!is_kept) return code.Element(input, at);
+    return lanes > 1 ? Cat("kept[step * ", lanes, " + lane]") : std::string("kept[step]");
+  };
+  OpenSteps();
   if (lanes > 1) {
-    code.Open(Cat("for (", index, " k = static_cast<", index, ">(", thread, ") * ", lanes, "; k < ",
-                  Count(), "; k += ", threads * lanes, ")"));
     code.Line(Cat("const ", index, " first = ", number, " * ", Count(), " + k;"));
     if (!before.empty()) code.Line(before);
     code.BeginLanes(lanes, "first", stored);
     code.Line(Cat("const ", index, " f = first + lane;"));
     const Position at = code.Decode("f", stored, true);
-    body(code.Element(input, at), at);
+    body(element(at), at);
     code.EndLanes(Cat("for (int lane = 0; lane < ", lanes, "; ++lane)"));
     if (!after.empty()) code.Line(after);
-    code.Close();
-    return;
+    return CloseSteps();
   }
   Shape extents;
   for (int64_t axis : axes) extents.push_back(shape[static_cast<size_t>(axis)]);
-  code.Open(Cat("for (", index, " k = static_cast<", index, ">(", thread, "); k < ", Count(),
-                "; k += ", threads, ")"));
   const Position inner = code.Decode("k", extents);
   Position at{position};
   for (size_t k = 0; k < axes.size(); ++k) at.at[static_cast<size_t>(axes[k])] = inner.at[k];
   if (shape != stored) at = code.Decode(code.LetIndex(FlatOf(shape, at)), stored);
-  body(code.Element(input, at), at);
-  code.Close();
+  body(element(at), at);
+  CloseSteps();
+}
+
+void RowAt::Keep() {
+  constexpr int64_t kMostBytes = 64;  // of 255 registers of four bytes
+  const int64_t steps = (Count() + int64_t{threads} * lanes - 1) / (int64_t{threads} * lanes);
+  const std::string_view real = RealName(dtype());
+  if (steps * lanes * (real == "float" ? 4 : 8) > kMostBytes) return;
+  kept_steps = steps;
+  code.Line(Cat(real, " kept[", steps * lanes, "];"));
+  ForElements([&](const std::string& x, const Position&) {
+    code.Line(Cat("kept[", lanes > 1 ? Cat("step * ", lanes, " + lane") : "step", "] = ", x, ";"));
+  });
+  is_kept = true;
 }
 
 std::string RowAt::Over(std::string_view combine, const std::string& initial,

@@ -60,11 +60,17 @@ struct RowAt {
   int lanes = 1;
   std::string number = "";
   std::string thread = "threadIdx.x";  ///< number among those that share the row
+  // Set by Keep: the number of a thread's accesses, and that their elements are in its registers
+  // `kept`.
+  int64_t kept_steps = 0;
+  bool is_kept = false;
 
   int64_t Count() const;
   /// True if the elements of a row follow one another in input 0.
   bool IsContiguous() const;
   DType dtype() const { return view.inputs[0].dtype; }
+  /// Reads the row to registers, where few enough suffice; later loops do not read memory.
+  void Keep();
   /// Writes a loop of this thread over its elements of the row; `body` gets each with its position
   /// in input 0. With lanes, `body` is about element number `first` + `lane` of input 0, and the
   /// statements `before` and `after` surround the lanes.
@@ -74,6 +80,12 @@ struct RowAt {
   /// the result, which every thread has.
   std::string Over(std::string_view combine, const std::string& initial,
                    const std::function<std::string(const std::string&)>& term) const;
+
+ private:
+  /// Opens the loop over a thread's accesses, with their first element `k`; CloseSteps ends it.
+  void OpenSteps() const;
+  void CloseSteps() const;
+  bool HasPartialStep() const { return Count() % (int64_t{threads} * lanes) != 0; }
 };
 
 struct RowText {

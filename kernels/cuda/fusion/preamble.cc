@@ -199,20 +199,23 @@ struct MinOf {
   template <class T>
   MENDEL_HERE T Of(T a, T b) { return Min(a, b); }
 };
-// The values of kThreads neighbors combined, for each of them; kThreads a power of two. Needs an element of shared memory for every
-// thread of the block, all of which pass here.
+// The values of kThreads neighbors combined, for each of them; kThreads a power of two. All threads of the block, a multiple of 32, pass here.
+// More than 32 neighbors need an element of shared memory for every warp of the block.
 template <class Combine, int kThreads, class T>
 MENDEL_HERE T OverThreads(T value) {
+  constexpr int kWarp = 32;
+#pragma unroll
+  for (int width = (kThreads < kWarp ? kThreads : kWarp) / 2; width > 0; width /= 2) value = Combine::Of(value, __shfl_xor_sync(0xffffffffu, value, width));
+  if (kThreads <= kWarp) return value;
   T* const shared = reinterpret_cast<T*>(mendel_shared);
-  const int thread = static_cast<int>(threadIdx.x), own = thread % kThreads;
+  const int thread = static_cast<int>(threadIdx.x), first = thread / kThreads * (kThreads / kWarp);
   __syncthreads();
-  shared[thread] = value;
+  if (thread % kWarp == 0) shared[thread / kWarp] = value;
   __syncthreads();
-  for (int width = kThreads / 2; width > 0; width /= 2) {
-    if (own < width) shared[thread] = Combine::Of(shared[thread], shared[thread + width]);
-    __syncthreads();
-  }
-  return shared[thread - own];
+  value = shared[first];
+#pragma unroll
+  for (int warp = 1; warp < kThreads / kWarp; ++warp) value = Combine::Of(value, shared[first + warp]);
+  return value;
 }
 
 }  // namespace mendel_text

@@ -164,6 +164,14 @@ MENDEL_UNSEEN inline double __longlong_as_double(long long bits) {
   return value;
 }
 
+/// The value of the thread of the warp whose number differs in these bits.
+template <class T>
+MENDEL_UNSEEN T __shfl_xor_sync(unsigned /*mask*/, T value, int bits) {
+  T all[32];
+  mendel_emulator.exchange(&value, sizeof value, all);
+  return all[(static_cast<int>(mendel_emulator.thread.x) % 32) ^ bits];
+}
+
 namespace mendel_shim {
 
 /// Parameter k. Not inlined: clang would instrument it as a part of its caller, and the memory of
