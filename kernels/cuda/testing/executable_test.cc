@@ -183,11 +183,26 @@ struct CopyRig {
     EXPECT_EQ(table.MemAlloc(&from, bytes), 0);
     EXPECT_EQ(table.MemAlloc(&to, bytes), 0);
   }
-  int Launch() {
+  int Launch(unsigned threads = 32, unsigned shared = 0) {
     void* arguments[] = {&from, &to};
-    return table.LaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, arguments, nullptr);
+    return table.LaunchKernel(function, 1, 1, 1, threads, 1, 1, shared, stream, arguments, nullptr);
   }
 };
+
+TEST(FakeDriver, RefusesLaunchesThatADriverRefuses) {
+  CopyRig rig;
+  EXPECT_EQ(rig.Launch(), 0);
+  EXPECT_NE(rig.Launch(33), 0) << "beyond the kernel's bounds";
+  EXPECT_NE(rig.Launch(0), 0);
+  EXPECT_EQ(rig.Launch(32, 48 << 10), 0);
+  EXPECT_NE(rig.Launch(32, (48 << 10) + 1), 0) << "not requested";
+  constexpr int kDynamicSharedBytes = 8;
+  EXPECT_NE(rig.table.FuncSetAttribute(rig.function, kDynamicSharedBytes, (227 << 10) + 1), 0);
+  EXPECT_NE(rig.table.FuncSetAttribute(rig.function, 99, 1), 0) << "no such attribute";
+  EXPECT_EQ(rig.table.FuncSetAttribute(rig.function, kDynamicSharedBytes, 227 << 10), 0);
+  EXPECT_EQ(rig.Launch(32, 227 << 10), 0);
+  EXPECT_EQ(rig.table.StreamSynchronize(rig.stream), 0);
+}
 
 TEST(OpenLibraryFor, TakesWhatTheDriverRuns) {
   namespace fs = std::filesystem;

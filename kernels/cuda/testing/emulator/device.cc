@@ -63,6 +63,16 @@ absl::Status RunProgram(std::vector<std::string> words, const fs::path& log) {
   return InvalidInput(words[0], " failed: ", output.str());
 }
 
+/// What stands in the parentheses of the entry's `__launch_bounds__`; "" where it has none.
+std::string BoundsOf(std::string_view text, const std::string& entry) {
+  constexpr std::string_view kBounds = "__launch_bounds__(";
+  const size_t name = text.find(Cat(") ", entry, "("));
+  const size_t begin = name == std::string_view::npos ? name : text.rfind(kBounds, name);
+  if (begin == std::string_view::npos) return "";
+  const size_t from = begin + kBounds.size();
+  return std::string(text.substr(from, name - from));
+}
+
 /// The file around the texts: trampolines that take arguments as cuLaunchKernel does.
 std::string Wrapper(std::span<const EmittedKernel> kernels, const std::string& extra) {
   std::string text =
@@ -70,9 +80,18 @@ std::string Wrapper(std::span<const EmittedKernel> kernels, const std::string& e
       "  extern \"C\" void mendel_call_##name(void** arguments) { mendel_shim::Call(&kernel, "
       "arguments); } \\\n"
       "  extern \"C\" int mendel_arity_##name() { return mendel_shim::Arity(&kernel); }\n";
+  std::string_view source;
   for (size_t k = 0; k < kernels.size(); ++k) {
-    text += Cat("#include \"kernel", k, ".cu\"\nMENDEL_ENTRY(", kernels[k].name, ", ",
-                kernels[k].name_space, "::", kernels[k].name, ")\n");
+    const EmittedKernel& kernel = kernels[k];
+    if (!kernel.text.empty()) source = kernel.text;  // later kernels of a text have none
+    text += Cat("#include \"kernel", k, ".cu\"\nMENDEL_ENTRY(", kernel.name, ", ",
+                kernel.name_space, "::", kernel.name, ")\n");
+    const std::string bounds = BoundsOf(source, kernel.name);
+    if (bounds.empty()) continue;
+    const std::string inside =
+        kernel.name_space.empty() ? "" : Cat("using namespace ", kernel.name_space, "; ");
+    text += Cat("extern \"C\" int mendel_bound_", kernel.name, "() { ", inside,
+                "const int bounds[] = {", bounds, "}; return bounds[0]; }\n");
   }
   return text + extra;
 }
@@ -178,6 +197,12 @@ int EmulatedModule::Arity(const std::string& name) const {
   return arity == nullptr ? -1 : arity();
 }
 
+int EmulatedModule::MostThreads(const std::string& name) const {
+  constexpr int kMost = 1024;  // of any kernel
+  const auto bound = reinterpret_cast<int (*)()>(Symbol("mendel_bound_" + name));
+  return bound == nullptr ? kMost : std::min(kMost, bound());
+}
+
 absl::Status EmulatedModule::Launch(const std::string& name, const LaunchShape& launch,
                                     std::span<const Argument> arguments) {
   EmulatedKernel kernel;
@@ -188,8 +213,8 @@ absl::Status EmulatedModule::Launch(const std::string& name, const LaunchShape& 
   kernel.shared_bytes = kSharedBytes;
   kernel.image_low = image_low_;
   kernel.image_high = image_high_;
-  if (launch.shared > kSharedBytes || launch.block > 1024)
-    return InvalidInput(name, ": the launch is larger than a GPU allows");
+  if (launch.shared > kSharedBytes || launch.block > static_cast<unsigned>(MostThreads(name)))
+    return InvalidInput(name, ": the launch is larger than the GPU or the kernel's bounds allow");
   std::vector<void*> pointers;
   std::vector<GlobalBuffer> buffers;
   for (const Argument& argument : arguments) {

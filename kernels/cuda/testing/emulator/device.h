@@ -36,6 +36,8 @@ class EmulatedModule : public Module {
                       std::span<const Argument> arguments) override;
   /// Number of the parameters of entry `name`; -1 when there is no such entry.
   int Arity(const std::string& name) const;
+  /// Threads of a block that its launch bounds allow; 1,024 where it has none.
+  int MostThreads(const std::string& name) const;
   /// An object or function with C linkage; null when there is none.
   void* Symbol(const std::string& name) const;
 

@@ -140,10 +140,17 @@ int GetFunction(DriverFunction** function, DriverModule* module, const char* nam
   return 0;
 }
 
-int SetAttribute(DriverFunction* function, int, int) {
+/// As on sm_90: only the bytes of dynamic shared memory (attribute 8), up to 227 KiB.
+int SetAttribute(DriverFunction* function, int attribute, int value) {
+  constexpr int kDynamicSharedBytes = 8, kMostShared = 227 << 10;
   const FakeCall call("FuncSetAttribute");
-  return call.code != 0 ? call.code
-                        : (call.state.functions.count(function) != 0 ? 0 : kFakeInvalidHandle);
+  if (call.code != 0) return call.code;
+  const auto found = call.state.functions.find(function);
+  if (found == call.state.functions.end()) return kFakeInvalidHandle;
+  if (attribute != kDynamicSharedBytes || value < 0 || value > kMostShared)
+    return kFakeInvalidValue;
+  found->second.most_shared = static_cast<unsigned>(value);
+  return 0;
 }
 
 constexpr size_t kPadding = 256;  // of each allocation, for its alignment

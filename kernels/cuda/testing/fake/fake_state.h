@@ -58,6 +58,7 @@ struct FakeDriver::State {
   struct FakeFunction {
     const FakeModule* module = nullptr;
     std::string name;
+    unsigned most_shared = 48 << 10;  ///< FuncSetAttribute changes it
   };
   struct FakeStream {
     bool waits = true;  ///< for what is under way on no stream

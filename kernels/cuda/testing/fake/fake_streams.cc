@@ -74,7 +74,11 @@ int Launch(DriverFunction* function, unsigned grid_x, unsigned grid_y, unsigned 
       extra != nullptr) {
     return kFakeInvalidValue;
   }
-  const int arity = found->second.module->entries.at(found->second.name)->Arity(found->second.name);
+  const EmulatedModule& texts = *found->second.module->entries.at(found->second.name);
+  const bool too_large = block_x > static_cast<unsigned>(texts.MostThreads(found->second.name)) ||
+                         grid_x > 0x7fffffffu || shared_bytes > found->second.most_shared;
+  if (too_large) return kFakeInvalidValue;
+  const int arity = texts.Arity(found->second.name);
   std::vector<uint64_t> pointers;
   for (int k = 0; k < arity; ++k) pointers.push_back(*static_cast<const uint64_t*>(arguments[k]));
   const LaunchShape shape{grid_x, block_x, shared_bytes};
