@@ -274,7 +274,7 @@ absl::StatusOr<MeasureOptions::Rounds> Profiler::RoundsOf(const std::vector<Vari
   options.max_seconds = limits.max_seconds;
   options.min_runs = kMinRounds;
   options.warmup = 0;  // they have run
-  options.cold = true;
+  options.cold = backend_.measuring_device() == nullptr;
   options.deadline = deadline_;
   if (limits.win_ratio < 1) {
     options.more_seconds = [&](const MeasureOptions::Rounds& so_far) {

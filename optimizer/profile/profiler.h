@@ -108,8 +108,9 @@ class Profiler {
   /// measuring.
   Algorithms Everywhere(const Graph& graph, const std::string& name) const;
 
-  /// Times programs with the same inputs and outputs, interleaved, with cold caches. Before a time
-  /// counts, outputs are compared with those of the first program; one that is wrong or fails is
+  /// Times programs with the same inputs and outputs, interleaved: on the host with cold caches, on
+  /// a measuring device with warm ones, as requests that follow each other. Before a time counts,
+  /// outputs are compared with those of the first program; one that is wrong or fails is
   /// dropped with a warning. A program whose ratio to the first is below `win_ratio` (1: never) and
   /// whose rounds disagree is measured longer than `max_seconds`. It takes up to three times as
   /// long and five rounds at least, whichever is more. The deadline must leave twice its time for
