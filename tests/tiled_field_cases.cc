@@ -25,7 +25,7 @@
 namespace mendel::cuda {
 namespace {
 
-const TiledLibrary kLibrary(1, 90);
+const TiledLibrary kLibrary(1, 90, true);
 
 bool IsVerified(const Graph& graph, const std::set<int32_t>& nodes) {
   return std::all_of(nodes.begin(), nodes.end(), [&](int32_t id) {

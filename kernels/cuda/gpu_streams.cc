@@ -63,12 +63,12 @@ absl::StatusOr<Graph> RandomDag(Rng& rng) {
 }
 
 absl::StatusOr<std::unique_ptr<Executable>> CompiledWith(const Backend& backend, const Graph& graph,
-                                                         const char* branches) {
-  constexpr const char* kVariable = "MENDEL_CUDA_BRANCHES";
+                                                         const char* experiments) {
+  constexpr const char* kVariable = "MENDEL_CUDA_EXPERIMENTS";
   const char* const found = ::getenv(kVariable);
   const std::optional<std::string> before =
       found == nullptr ? std::nullopt : std::optional<std::string>(found);
-  ::setenv(kVariable, branches, 1);
+  ::setenv(kVariable, experiments, 1);
   auto executable = backend.Compile(graph, {});
   before.has_value() ? ::setenv(kVariable, before->c_str(), 1) : ::unsetenv(kVariable);
   return executable;

@@ -24,7 +24,7 @@ absl::StatusOr<std::string> WrongOnStreams(const Backend& backend);
 absl::StatusOr<std::string> WrongReplays(const Backend& backend);
 
 /// Returns "" if programs with branches, replayed side by side, yield the same bits as one launch
-/// after the other, run after run. Sets MENDEL_CUDA_BRANCHES meanwhile.
+/// after the other, run after run. Sets MENDEL_CUDA_EXPERIMENTS meanwhile.
 absl::StatusOr<std::string> WrongBranches(const Backend& backend, uint64_t seed);
 
 }  // namespace mendel::cuda

@@ -178,7 +178,8 @@ class CudaExecutable final : public Executable {
         CaptureGraph(driver_, loaded_.stream(), pieces, enqueue, dependencies, captured);
     return dependencies == nullptr
                ? status
-               : Annotate(status, "branches side by side, which MENDEL_CUDA_BRANCHES=off avoids");
+               : Annotate(status,
+                          "branches side by side, which MENDEL_CUDA_EXPERIMENTS=off avoids");
   }
   absl::Status Replay(const Owned<DriverGraphExec*>& graph, DriverStream* stream) {
     return driver_.Check(driver_.GraphLaunch(graph.get(), stream), "cuGraphLaunch");

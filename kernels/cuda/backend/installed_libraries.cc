@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "base/status.h"
 #include "kernels/cuda/backend/executable.h"
+#include "kernels/cuda/backend/experiments.h"
 #include "kernels/cuda/cublaslt/library.h"
 #include "kernels/cuda/cublaslt/table.h"
 #include "kernels/cuda/cudnn/convolution.h"
@@ -87,7 +88,9 @@ std::span<const CallLibrary* const> InstalledLibraries() {
     if (const auto cudnn = OpenCudnnLibrary(); cudnn.ok()) found->push_back(*cudnn);
     if (const auto cublaslt = OpenCublasLtLibrary(); cublaslt.ok()) found->push_back(*cublaslt);
     const int architecture = ArchitectureOf(**driver);
-    found->push_back(new TiledLibrary(MultiprocessorsOf(architecture), architecture));
+    const auto experiments = ExperimentsHere();
+    const bool offered = experiments.ok() && *experiments != Experiments::kOff;
+    found->push_back(new TiledLibrary(MultiprocessorsOf(architecture), architecture, offered));
     return found;
   }();
   return *libraries;

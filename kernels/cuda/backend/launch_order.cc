@@ -115,14 +115,4 @@ std::string OrderReported(const DeviceProgram& program) {
   return most > 1 ? Cat("up to ", most, " side by side") : "in the order of the plan";
 }
 
-absl::StatusOr<BranchSetting> BranchSettingHere() {
-  const char* const text = std::getenv("MENDEL_CUDA_BRANCHES");
-  const std::string value = text == nullptr ? "measured" : text;
-  if (value == "measured") return BranchSetting{};
-  if (value == "off") return BranchSetting{LaunchOrder::kChain, 0};
-  if (value == "on")
-    return BranchSetting{LaunchOrder::kBranches, std::numeric_limits<double>::infinity()};
-  return InvalidInput("MENDEL_CUDA_BRANCHES must be 'measured', 'off' or 'on', not '", value, "'");
-}
-
 }  // namespace mendel::cuda

@@ -42,15 +42,6 @@ size_t MostSideBySide(const Dependencies& dependencies);
 /// For people: "in the order of the plan", "depth first", "up to 3 side by side".
 std::string OrderReported(const DeviceProgram& program);
 
-/// The user's setting, MENDEL_CUDA_BRANCHES in the environment. Fields are as in ProgramOptions.
-struct BranchSetting {
-  LaunchOrder order = LaunchOrder::kFaster;
-  double apart_up_to = 1.5;
-};
-/// "measured" or unset: the defaults; "off": one launch after the other; "on": always side by side,
-/// whatever memory that takes. InvalidArgument names any other value.
-absl::StatusOr<BranchSetting> BranchSettingHere();
-
 }  // namespace mendel::cuda
 
 #endif  // MENDEL_KERNELS_CUDA_BACKEND_LAUNCH_ORDER_H_

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/cuda/backend/experiments.h"
 #include "kernels/cuda/backend/launch_node.h"
 
 namespace mendel::cuda {
@@ -157,20 +158,23 @@ TEST(LaunchOrder, PiecesOfOneDepthAreSideBySide) {
   EXPECT_EQ(MostSideBySide({{}, {}, {0}, {1}, {0}, {2, 3, 4}}), 3u);
 }
 
-TEST(LaunchOrder, TheSettingHasThreeValues) {
-  const char* const variable = "MENDEL_CUDA_BRANCHES";
+TEST(Experiments, TheSettingHasThreeValues) {
+  const char* const variable = "MENDEL_CUDA_EXPERIMENTS";
   ::unsetenv(variable);
-  EXPECT_EQ(BranchSettingHere()->order, LaunchOrder::kFaster);
-  EXPECT_EQ(BranchSettingHere()->apart_up_to, 1.5);
-  ::setenv(variable, "off", 1);
-  EXPECT_EQ(BranchSettingHere()->order, LaunchOrder::kChain);
+  EXPECT_EQ(*ExperimentsHere(), Experiments::kOff);
+  EXPECT_EQ(OrdersOf(Experiments::kOff).order, LaunchOrder::kChain);
+  ::setenv(variable, "measured", 1);
+  EXPECT_EQ(*ExperimentsHere(), Experiments::kMeasured);
+  EXPECT_EQ(OrdersOf(Experiments::kMeasured).order, LaunchOrder::kFaster);
+  EXPECT_EQ(OrdersOf(Experiments::kMeasured).apart_up_to, 1.5);
   ::setenv(variable, "on", 1);
-  EXPECT_EQ(BranchSettingHere()->order, LaunchOrder::kBranches);
-  EXPECT_GT(BranchSettingHere()->apart_up_to, 1e300);
+  EXPECT_EQ(*ExperimentsHere(), Experiments::kOn);
+  EXPECT_EQ(OrdersOf(Experiments::kOn).order, LaunchOrder::kBranches);
+  EXPECT_GT(OrdersOf(Experiments::kOn).apart_up_to, 1e300);
   for (const char* bad : {"", "1", "OFF"}) {
     ::setenv(variable, bad, 1);
-    EXPECT_EQ(BranchSettingHere().status().code(), absl::StatusCode::kInvalidArgument) << bad;
-    EXPECT_THAT(std::string(BranchSettingHere().status().message()),
+    EXPECT_EQ(ExperimentsHere().status().code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_THAT(std::string(ExperimentsHere().status().message()),
                 HasSubstr(Cat("not '", bad, "'")));
   }
   ::unsetenv(variable);

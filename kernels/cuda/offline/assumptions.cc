@@ -104,7 +104,8 @@ std::vector<std::unique_ptr<const CallLibrary>> AssumedLibraries(const GpuModel&
   std::vector<std::unique_ptr<const CallLibrary>> libraries;
   libraries.push_back(std::make_unique<AssumedLibrary<CudnnLibrary>>("cudnn", gpu));
   libraries.push_back(std::make_unique<AssumedLibrary<CublasLtLibrary>>("cublaslt", gpu));
-  libraries.push_back(std::make_unique<TiledLibrary>(gpu.multiprocessors, gpu.compute_capability));
+  libraries.push_back(std::make_unique<TiledLibrary>(gpu.multiprocessors, gpu.compute_capability,
+                                                     /*experiments=*/false));
   return libraries;
 }
 

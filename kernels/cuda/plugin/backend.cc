@@ -13,10 +13,10 @@
 
 #include "base/status.h"
 #include "kernels/cuda/backend/compile.h"
+#include "kernels/cuda/backend/experiments.h"
 #include "kernels/cuda/backend/form_regions.h"
 #include "kernels/cuda/backend/horizontal_fusion.h"
 #include "kernels/cuda/backend/installed_libraries.h"
-#include "kernels/cuda/backend/launch_order.h"
 #include "kernels/cuda/backend/library_groups.h"
 #include "kernels/cuda/backend/measuring_gpu.h"
 #include "kernels/cuda/backend/partition.h"
@@ -55,7 +55,7 @@ class CudaBackend final : public Backend {
   absl::Status Probe() const override {
     MENDEL_RETURN_IF_ERROR(WorkspaceLimit().status());
     MENDEL_RETURN_IF_ERROR(OfferedAlgorithms().status());
-    MENDEL_RETURN_IF_ERROR(BranchSettingHere().status());
+    MENDEL_RETURN_IF_ERROR(ExperimentsHere().status());
     const absl::Status found = FindGpu().status();
     if (found.ok()) return found;
     // Whatever is missing: what was requested is not supported here.
@@ -102,7 +102,9 @@ class CudaBackend final : public Backend {
                                       Numerics numerics) const override {
     if (!FindGpu().ok()) return {};
     std::vector<std::string> names = LibraryAlgorithms(graph, node, numerics, InstalledLibraries());
-    if (horizontal_fusion_.Has(graph, node)) names.emplace_back(kHorizontalFusion);
+    const auto experiments = ExperimentsHere();
+    const bool offered = experiments.ok() && *experiments != Experiments::kOff;
+    if (offered && horizontal_fusion_.Has(graph, node)) names.emplace_back(kHorizontalFusion);
     return names;
   }
 
@@ -118,11 +120,12 @@ class CudaBackend final : public Backend {
       const Graph& graph, const CompileOptions& options) const override {
     MENDEL_RETURN_IF_ERROR(Probe());
     MENDEL_ASSIGN_OR_RETURN(const Gpu gpu, FindGpu());
-    MENDEL_ASSIGN_OR_RETURN(const BranchSetting branches, BranchSettingHere());
+    MENDEL_ASSIGN_OR_RETURN(const Experiments experiments, ExperimentsHere());
+    const OrderSetting orders = OrdersOf(experiments);
     MENDEL_RETURN_IF_ERROR(CheckDevice(options.engines, DeviceReported(gpu)));
     return CompileGraph(*gpu.driver, graph,
-                        {.order = branches.order,
-                         .apart_up_to = branches.apart_up_to,
+                        {.order = orders.order,
+                         .apart_up_to = orders.apart_up_to,
                          .numerics = options.numerics,
                          .algorithms = options.algorithms,
                          .libraries = InstalledLibraries(),

@@ -109,9 +109,10 @@ std::vector<std::string> TiledLibrary::Algorithms(const GroupingScope& scope, in
   std::vector<std::string> names;
   if (!MatchTiledChain(scope, node, TiledFusion::kNone).has_value()) return names;
   const int64_t real_bytes = RealBytes(scope.graph, node);
-  if (const auto chain = MatchProductChain(scope, node)) {
+  const auto products = experiments_ ? MatchProductChain(scope, node) : std::nullopt;
+  if (products.has_value()) {
     for (const TiledCandidate& candidate :
-         RankedChains(scope.graph, *chain, real_bytes, multiprocessors_)) {
+         RankedChains(scope.graph, *products, real_bytes, multiprocessors_)) {
       names.push_back(CandidateName(candidate));
     }
   }
@@ -123,7 +124,7 @@ std::vector<std::string> TiledLibrary::Algorithms(const GroupingScope& scope, in
   const auto offer = [&](std::optional<Numerics> cores) {
     std::vector<TiledCandidate> ranked =
         RankedCandidates(extents, real_bytes, fusions, multiprocessors_, cores);
-    if (architecture_ >= kAsyncArchitecture) {
+    if (experiments_ && architecture_ >= kAsyncArchitecture) {
       for (const TiledCandidate& candidate : Asynchronous(scope, node, extents, ranked))
         ranked.push_back(candidate);
     }

@@ -19,21 +19,22 @@ class TiledLibrary final : public CallLibrary {
  public:
   static constexpr int kUsualMultiprocessors = 100;
   /// Another number means other texts: measurements of the old texts no longer count.
-  static constexpr int kVersion = 3;
+  static constexpr int kVersion = 4;
 
   /// `multiprocessors` of the GPU for which candidates are ranked, and its `architecture` (80:
   /// sm_80), which has tensor cores of some classes. What a name stands for does not depend on
-  /// them.
-  TiledLibrary(int multiprocessors, int architecture)
-      : multiprocessors_(multiprocessors), architecture_(architecture) {}
+  /// them. `experiments`: chains of products and asynchronous copies are offered
+  /// (backend/experiments.h).
+  TiledLibrary(int multiprocessors, int architecture, bool experiments)
+      : multiprocessors_(multiprocessors), architecture_(architecture), experiments_(experiments) {}
 
   std::string_view name() const override { return "tile"; }
   std::string Identity() const override;
   bool Multiplies(Numerics numerics) const override { return FindTensorCores(numerics) != nullptr; }
-  /// At most two chains of products (RankedChains) and six others (RankedCandidates) without tensor
-  /// cores. Then at most six of each class that `numerics` allows and the architecture has. In each
-  /// group fusions come first. Its first two that can copy an operand asynchronously follow it,
-  /// with such copies, if the architecture has them.
+  /// At most six (RankedCandidates) without tensor cores. Then at most six of each class that
+  /// `numerics` allows and the architecture has. In each group fusions come first. Experiments: at
+  /// most two chains of products (RankedChains) come before all, and after each group its first two
+  /// that can copy an operand asynchronously, with such copies, if the architecture has them.
   std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node,
                                       Numerics numerics) const override;
   /// Any candidate within the limits, offered or not. InvalidArgument names the node, the algorithm
@@ -47,6 +48,7 @@ class TiledLibrary final : public CallLibrary {
 
  private:
   const int multiprocessors_, architecture_;
+  const bool experiments_;
 };
 
 }  // namespace mendel::cuda

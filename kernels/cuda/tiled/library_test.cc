@@ -172,9 +172,14 @@ TEST(TiledLibrary, OffersFewAndFusionsFirst) {
     EXPECT_LE(names.size(), static_cast<size_t>(6 + copying(names)));
   EXPECT_EQ(copying(pair), 2);
   EXPECT_EQ(copying(conv), 0);  // weights lie along the depth, and inputs in no runs
-  const TiledLibrary turing(100, 75);
+  const TiledLibrary turing(100, 75, true);
   const CallLibrary* const libraries[] = {&turing};
   EXPECT_EQ(copying(LibraryAlgorithms(GatedMlp(), 3, Numerics::kF16, libraries)), 0);
+  const TiledLibrary plain(100, 90, false);
+  const CallLibrary* const without_experiments[] = {&plain};
+  const auto fewer = LibraryAlgorithms(GatedMlp(), 3, Numerics::kStrict, without_experiments);
+  EXPECT_EQ(copying(fewer), 0);
+  EXPECT_EQ(fewer.size() + 2, pair.size());
   EXPECT_TRUE(offered(GatedMlp(), 5).empty());  // no product
   // The first product of a pair offers the fusion, the second one does not.
   const auto second = offered(GatedMlp(), 6);
@@ -194,7 +199,7 @@ TEST(TiledLibrary, RefusesByName) {
   EXPECT_THAT(TilesRefusal(graph, 3, "tile:64x64x16:4x4:rows"), HasSubstr("no such product here"));
   EXPECT_THAT(TilesRefusal(GroupedConvolution(), 4, "tile:64x64x16:4x4:async"),
               testing::AllOf(HasSubstr("Conv 4"), HasSubstr("no operand lies in memory")));
-  const TiledLibrary turing(100, 75);
+  const TiledLibrary turing(100, 75, true);
   const CallLibrary* const libraries[] = {&turing};
   const auto old = LowerToDevice(
       graph, {.algorithms = {{3, "tile:64x64x16:4x4:async"}}, .libraries = libraries});

@@ -30,7 +30,7 @@ namespace {
 
 /// One library is for a GPU with so few multiprocessors that small products are offered large
 /// tiles, too. The other one is for a large GPU.
-const TiledLibrary kSizes[] = {TiledLibrary(1, 90), TiledLibrary(1000, 90)};
+const TiledLibrary kSizes[] = {TiledLibrary(1, 90, true), TiledLibrary(1000, 90, true)};
 
 /// Tiles of a warp: odd extents have several blocks, and some of their tails.
 const std::vector<std::string> kSmall = {"tile:8x16x4:2x2",  "tile:16x4x8:2x1", "tile:4x32x1:1x4",

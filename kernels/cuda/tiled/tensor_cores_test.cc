@@ -33,7 +33,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-const TiledLibrary kHopper(100, 90), kTuring(100, 75);
+const TiledLibrary kHopper(100, 90, true), kTuring(100, 75, true);
 
 DeviceProgram Lowered(const Graph& graph, int32_t node, const std::string& algorithm,
                       Numerics numerics) {

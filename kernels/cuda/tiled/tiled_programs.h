@@ -19,7 +19,7 @@
 
 namespace mendel::cuda {
 
-inline const TiledLibrary kTiled(100, 90);
+inline const TiledLibrary kTiled(100, 90, true);
 inline const CallLibrary* const kTiledAlone[] = {&kTiled};
 
 inline DeviceProgram LoweredByTiles(const Graph& graph, std::map<int32_t, std::string> algorithms) {
