@@ -64,7 +64,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const Plan& plan,
   return session;
 }
 
-absl::StatusOr<std::vector<Tensor>> Session::Run(const std::map<std::string, Tensor>& inputs) {
+absl::StatusOr<std::vector<Tensor>> Session::InOrder(
+    const std::map<std::string, Tensor>& inputs) const {
   std::vector<Tensor> ordered;
   for (const ValueInfo& input : inputs_) {
     const auto it = inputs.find(input.name);
@@ -87,6 +88,11 @@ absl::StatusOr<std::vector<Tensor>> Session::Run(const std::map<std::string, Ten
       names += Cat(names.empty() ? "'" : ", '", input.name, "'");
     return InvalidInput("the plan has no input '", given.first, "'; its inputs are ", names);
   }
+  return ordered;
+}
+
+absl::StatusOr<std::vector<Tensor>> Session::Run(const std::map<std::string, Tensor>& inputs) {
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> ordered, InOrder(inputs));
   std::vector<TensorType> types;
   for (const ValueInfo& output : outputs_) types.push_back(output.type);
   return RunOnTensors(*executable_, types, ordered);

@@ -53,8 +53,9 @@ class Session {
   int threads() const { return threads_; }
   Executable& executable() { return *executable_; }
 
-  /// Takes every input by name; InvalidArgument names the missing, unknown or mistyped one. Outputs
-  /// are in the graph's order.
+  /// The inputs in the graph's order. InvalidArgument names the missing, unknown or mistyped one.
+  absl::StatusOr<std::vector<Tensor>> InOrder(const std::map<std::string, Tensor>& inputs) const;
+  /// Takes every input by name, as InOrder. Outputs are in the graph's order.
   absl::StatusOr<std::vector<Tensor>> Run(const std::map<std::string, Tensor>& inputs);
   /// Buffers in the order of inputs() and outputs(), as Executable::Run.
   absl::Status RunBuffers(std::span<const std::span<const std::byte>> inputs,

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/input_files.h"
 #include "client/library_path.h"
 #include "client/members.h"
 #include "client/peers/python.h"
@@ -32,6 +34,7 @@ struct Options {
   bool baseline = false;
   bool cold = false;
   uint64_t seed = 1;
+  std::vector<std::string> inputs;  ///< NAME=FILE.npy
   bool peers = false;
   PeerOptions peer;
   SessionOptions session;
@@ -67,12 +70,23 @@ const MeasuringDevice* DeviceOf(const Plan& plan) {
   return backend == nullptr ? nullptr : backend->measuring_device();
 }
 
-absl::StatusOr<PlanTimes> BenchPlan(const Plan& plan, const Options& options,
+using Given = std::map<std::string, Tensor>;
+
+/// The values given, and random ones for the other inputs.
+absl::StatusOr<std::vector<Tensor>> InputsOf(const Plan& plan, const Session& session,
+                                             const Options& options, Given given) {
+  const std::vector<Tensor> random = RandomInputs(plan.graph, options.seed);
+  for (size_t k = 0; k < random.size(); ++k) given.emplace(session.inputs()[k].name, random[k]);
+  return session.InOrder(given);
+}
+
+absl::StatusOr<PlanTimes> BenchPlan(const Plan& plan, const Options& options, const Given& given,
                                     const MeasureOptions& measure) {
   const Stopwatch loading;
   MENDEL_ASSIGN_OR_RETURN(const auto session, Session::Create(plan, options.session));
   const double load_ms = 1e3 * loading.Seconds();
-  const std::vector<Tensor> inputs = RandomInputs(plan.graph, options.seed);
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs,
+                          InputsOf(plan, *session, options, given));
   const Stopwatch running;
   MENDEL_RETURN_IF_ERROR(RunOnTensors(session->executable(), plan.graph, inputs).status());
   const double first_ms = 1e3 * running.Seconds();
@@ -243,6 +257,7 @@ absl::Status Bench(const Options& options, Context& context) {
       members += Cat(members.empty() ? "" : "; ", ShapesText(shapes));
     return InvalidInput("--peers measures one plan: choose one with --shapes: ", members);
   }
+  MENDEL_ASSIGN_OR_RETURN(const Given given, ReadInputFiles(options.inputs, context));
   std::unique_ptr<DeviceLock> lock;
   if (const MeasuringDevice* device = DeviceOf(plans[0])) {
     MENDEL_ASSIGN_OR_RETURN(
@@ -250,7 +265,7 @@ absl::Status Bench(const Options& options, Context& context) {
   }
   std::vector<PlanTimes> times;
   for (size_t k = 0; k < plans.size(); ++k) {
-    auto measured = BenchPlan(plans[k], options, measure);
+    auto measured = BenchPlan(plans[k], options, given, measure);
     if (!measured.ok())
       return plans.size() == 1 ? measured.status()
                                : Annotate(measured.status(), ShapesText(offered[k]));
@@ -285,10 +300,14 @@ Action Setup(CLI::App& app) {
   app.add_flag("--baseline", options->baseline, "Also measure the unmodified graph, interleaved");
   app.add_flag("--cold", options->cold, "Evict the caches before every run");
   app.add_option("--seed", options->seed, "Seed of the random inputs")->capture_default_str();
+  CLI::Option* inputs = app.add_option("--input", options->inputs,
+                                       "Value of an input, NAME=FILE.npy (others: random)")
+                            ->take_all();
   CLI::Option* peers =
       app.add_flag("--peers", options->peers,
                    "Also measure ONNX Runtime and OpenVINO, in turn with the plan, where a Python "
-                   "has them");
+                   "has them")
+          ->excludes(inputs);
   app.add_option("--peers-model", options->peer.model,
                  "The model that they run (default: the plan's baseline, written as ONNX)")
       ->needs(peers)

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/input_files.h"
 #include "client/library_path.h"
 #include "client/members.h"
 #include "client/model_options.h"
@@ -34,19 +35,6 @@ struct Options {
   std::vector<std::string> shapes;
   SessionOptions session;
 };
-
-absl::StatusOr<std::map<std::string, Tensor>> ReadInputs(const Options& options, Context& context) {
-  std::map<std::string, Tensor> tensors;
-  for (const std::string& input : options.inputs) {
-    MENDEL_ASSIGN_OR_RETURN(const auto assignment, ParseAssignment(input));
-    context.Input(assignment.second);
-    MENDEL_ASSIGN_OR_RETURN(Tensor tensor, ReadNpy(assignment.second));
-    if (!tensors.emplace(assignment.first, std::move(tensor)).second) {
-      return InvalidInput("input '", assignment.first, "' is given twice");
-    }
-  }
-  return tensors;
-}
 
 absl::Status WriteOutputs(const Session& session, const std::vector<Tensor>& results,
                           const std::string& folder, Context& context) {
@@ -110,7 +98,7 @@ absl::StatusOr<std::unique_ptr<BundleSession>> Load(const Options& options,
 }
 
 absl::Status Run(const Options& options, Context& context) {
-  MENDEL_ASSIGN_OR_RETURN(auto inputs, ReadInputs(options, context));
+  MENDEL_ASSIGN_OR_RETURN(auto inputs, ReadInputFiles(options.inputs, context));
   MENDEL_ASSIGN_OR_RETURN(const auto bundle, Load(options, inputs, context));
   MENDEL_ASSIGN_OR_RETURN(const size_t number, ChooseByShapes(*bundle, inputs, options, context));
   MENDEL_ASSIGN_OR_RETURN(Session* const session, bundle->Member(number));

@@ -81,14 +81,25 @@ absl::Status CpuExecutable::Bind(std::span<const std::span<const std::byte>> inp
   return absl::OkStatus();
 }
 
+bool CpuExecutable::IsNeeded(const ProgramStep& step) const {
+  for (int number = step.branch; number >= 0;) {
+    const Branch& branch = program_.branches[static_cast<size_t>(number)];
+    const std::byte* const buffer = bindings_.buffers[static_cast<size_t>(branch.condition)];
+    if ((buffer[branch.offset] != std::byte{0}) != branch.wanted) return false;
+    number = branch.parent;
+  }
+  return true;
+}
+
 absl::Status CpuExecutable::Run(std::span<const std::span<const std::byte>> inputs,
                                 std::span<const std::span<std::byte>> outputs) {
   MENDEL_RETURN_IF_ERROR(Bind(inputs, outputs));
   const ThreadScope threads(program_.threads);
   const PinScope pinned(program_.cpus);
   MENDEL_RETURN_IF_ERROR(pinned.status());
-  for (const ProgramStep& step : program_.steps)
-    MENDEL_RETURN_IF_ERROR(step.kernel->Run(bindings_));
+  for (const ProgramStep& step : program_.steps) {
+    if (IsNeeded(step)) MENDEL_RETURN_IF_ERROR(step.kernel->Run(bindings_));
+  }
   return absl::OkStatus();
 }
 
@@ -102,7 +113,8 @@ absl::Status CpuExecutable::RunTimed(std::span<const std::span<const std::byte>>
   seconds.resize(program_.steps.size());
   for (size_t s = 0; s < program_.steps.size(); ++s) {
     const auto start = std::chrono::steady_clock::now();
-    MENDEL_RETURN_IF_ERROR(program_.steps[s].kernel->Run(bindings_));
+    if (IsNeeded(program_.steps[s]))
+      MENDEL_RETURN_IF_ERROR(program_.steps[s].kernel->Run(bindings_));
     seconds[s] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   return absl::OkStatus();

@@ -29,6 +29,9 @@ class CpuExecutable : public Executable {
   absl::Status Bind(std::span<const std::span<const std::byte>> inputs,
                     std::span<const std::span<std::byte>> outputs);
 
+  /// True where the step's branch is taken, by conditions that earlier steps have computed.
+  bool IsNeeded(const ProgramStep& step) const;
+
   Program program_;
   std::vector<Step> steps_;
   AlignedBytes arena_;

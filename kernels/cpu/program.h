@@ -47,6 +47,14 @@ struct Accesses {
   std::vector<int> writes;
 };
 
+/// A part of a program that is only needed where a byte, computed before, is set or not set.
+struct Branch {
+  int condition = -1;  ///< buffer
+  int64_t offset = 0;  ///< of the byte in it
+  bool wanted = true;
+  int parent = -1;  ///< number of the branch that this one is a part of; -1: none
+};
+
 struct ProgramStep {
   Step info;
   std::unique_ptr<Kernel> kernel;
@@ -56,6 +64,10 @@ struct ProgramStep {
   int64_t scratch = 0;  ///< bytes of scratch memory it wants
   /// (output, input): the output buffer may be the input's when nothing needs the input afterwards.
   std::optional<std::pair<int, int>> in_place;
+  /// Each of its elements depends on an element of each operand alone, and a Where among its nodes
+  /// drops the element that it does not choose, whatever bits that has.
+  bool elementwise = false;
+  int branch = -1;  ///< number of the branch that needs it; -1: it is always needed
 };
 
 struct Program {
@@ -63,6 +75,7 @@ struct Program {
   std::vector<TensorType> outputs;
   std::vector<Buffer> buffers;
   std::vector<ProgramStep> steps;
+  std::vector<Branch> branches;
   int threads = 1;
   std::vector<int> cpus;  ///< cpus of each thread; empty: where the system puts them
 };

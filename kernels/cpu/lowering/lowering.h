@@ -122,6 +122,8 @@ class Lowering {
 
   /// True for a loop that is compiled for one thread (side_by_side.h).
   bool RunsBesideAnother(int32_t id) const { return paired_loops_.count(id) > 0; }
+  /// Marks the last step as ProgramStep::elementwise.
+  void IsElementwise() { program_.steps.back().elementwise = true; }
   /// The last step may run in one thread beside another.
   void MayRunBesideAnother(const std::vector<Place>& reads, const std::vector<Place>& writes);
 
@@ -148,6 +150,8 @@ class Lowering {
   std::optional<Place> InConcat(ValueId value, const Layout& layout);
   void FindConcatSlots();
   void CopyConstants();
+  /// Finds the steps that only one operand of a choice needs (lowering_branches.cc).
+  void FindBranches();
   /// Room for a part of a concatenation of several images, in blocks of `block` channels.
   std::optional<Place> RoomWithin(ValueId value, int64_t block);
 

@@ -94,6 +94,7 @@ absl::StatusOr<Program> Lowering::Finish() {
   }
   ChargeConversions(graph_, options_.algorithms, program_.steps);
   JoinSideBySide(program_);
+  FindBranches();
   MENDEL_RETURN_IF_ERROR(deferred_.FillAll(program_.buffers));
   if (options_.copy_constants) CopyConstants();
   return std::move(program_);
