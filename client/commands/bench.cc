@@ -251,11 +251,12 @@ absl::Status Bench(const Options& options, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Plan> plans, ReadMembers(options.plan, options.shapes));
   const double read_ms = 1e3 * reading.Seconds();
   const std::vector<NamedShapes> offered = OfferedShapes(plans);
-  if (options.peers && plans.size() > 1) {
+  if ((options.peers || !options.inputs.empty()) && plans.size() > 1) {
     std::string members;
     for (const NamedShapes& shapes : offered)
       members += Cat(members.empty() ? "" : "; ", ShapesText(shapes));
-    return InvalidInput("--peers measures one plan: choose one with --shapes: ", members);
+    return InvalidInput(options.peers ? "--peers" : "--input",
+                        " measures one plan: choose one with --shapes: ", members);
   }
   MENDEL_ASSIGN_OR_RETURN(const Given given, ReadInputFiles(options.inputs, context));
   std::unique_ptr<DeviceLock> lock;

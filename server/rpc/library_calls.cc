@@ -15,6 +15,8 @@ void LibraryCalls::Remove(grpc::ServerContextBase& call) {
   open_.erase(&call);
 }
 
+// gRPC calls back under this lock: a cancelled call's interceptors run, and its destruction waits
+// for the lock in Remove. gRPC holds none of its locks then.
 void LibraryCalls::CancelAll() {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   closed_ = true;

@@ -89,14 +89,19 @@ class BranchFinder {
       for (size_t k = 0; k < inputs.size(); ++k) {
         if (!Reads(inputs[k], held->second)) continue;
         const auto condition = conditions_.find(inputs[0]);
-        const bool chosen =
-            graph_.node(user).op->name == "Where" && k > 0 && condition != conditions_.end();
+        const bool chosen = graph_.node(user).op->name == "Where" && k > 0 &&
+                            condition != conditions_.end() &&
+                            Touches(step, condition->second.buffer);
         branch = Merged(branch, chosen ? Numbered({condition->second.buffer,
                                                    condition->second.offset, k == 1, step.branch})
                                        : step.branch);
       }
     }
     return branch == kUnknown ? step.branch : branch;
+  }
+
+  static bool Touches(const ProgramStep& step, int buffer) {
+    return std::find(step.buffers.begin(), step.buffers.end(), buffer) != step.buffers.end();
   }
 
   /// True if `value`, or what it is a view of, is among those that a buffer holds.

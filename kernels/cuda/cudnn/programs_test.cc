@@ -1,6 +1,7 @@
 // Tests of whole programs with convolutions by cuDNN's interface, executed by a fake of it, against
 // the graphs' meaning.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -80,6 +81,44 @@ void RunPrograms(Numerics numerics, uint64_t seeds) {
 }
 
 TEST(CudnnLibrary, ProgramsMeanTheirGraphs) { RunPrograms(Numerics::kDefault, 45); }
+
+double FlopsOf(const Graph& graph) {
+  double flops = 0;
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    flops += WithView(graph, node, [&](const NodeView& view) {
+      return CostOf(*graph.node(node).op, view).flops;
+    });
+  }
+  return flops;
+}
+
+/// Quick runs leave out layers that take the fake more than a moment.
+TEST(CudnnLibrary, LayersOfNetworksMeanTheirDefinition) {
+  const bool all = std::getenv("MENDEL_CUDA_SEEDS") != nullptr;
+  constexpr double kQuickFlops = 3e7;
+  FakeDriver driver;
+  FakeCudnn fake;
+  const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
+  const CallLibrary* const libraries[] = {&library};
+  std::vector<DeviceCase> cases;
+  for (uint64_t seed = 0; seed < LayerConvolutions(); ++seed) {
+    DeviceCase one = LayerConvolution(seed, Numerics::kDefault);
+    if (!all && FlopsOf(one.graph) > kQuickFlops) continue;
+    auto program = LowerToDevice(
+        one.graph, {.algorithms = SomeAlgorithms(one.graph, library, Numerics::kDefault, seed),
+                    .libraries = libraries});
+    ASSERT_TRUE(program.ok()) << one.description << program.status();
+    EXPECT_TRUE(std::any_of(program->launches.begin(), program->launches.end(),
+                            [](const DeviceLaunch& launch) { return launch.call != nullptr; }));
+    one.program = *std::move(program);
+    cases.push_back(std::move(one));
+  }
+  EXPECT_GE(cases.size(), 6u);
+  const absl::Status prepared = driver.Prepare(ModuleOf(cases));
+  ASSERT_TRUE(prepared.ok()) << std::string(prepared.message()).substr(0, 4000);
+  for (const DeviceCase& one : cases)
+    EXPECT_EQ(FailureOn(driver.table(), &TextImage, one), "") << one.description;
+}
 
 TEST(CudnnLibrary, StrictProgramsMeanTheirGraphs) { RunPrograms(Numerics::kStrict, 12); }
 

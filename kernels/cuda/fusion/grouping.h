@@ -35,8 +35,8 @@ struct OutsideGroups {
 /// A row operator also takes those before it. A pool or Resize between two Transposes takes both,
 /// and the conversions of dtypes before them: it is computed in the memory order of its input and
 /// its result. Nothing is computed twice but views, such conversions, and the elementwise part
-/// before a row operator, which its passes repeat. Unimplemented names the node that no kernel
-/// computes.
+/// before a row operator that is too long for registers. Unimplemented names the node that no
+/// kernel computes.
 absl::StatusOr<std::vector<FusionGroup>> GroupsOf(const Graph& graph,
                                                   const std::vector<bool>& elsewhere,
                                                   const OutsideGroups& outside = {});

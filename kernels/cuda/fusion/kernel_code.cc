@@ -126,7 +126,6 @@ std::string KernelCode::Load(ValueId value, const Position& position) {
   }
   const std::string pointer = Pointer(value);
   const std::string pack = lanes_ > 1 ? VectorLoad(pointer, type, position) : "";
-  if (lanes_ > 1 && pack.empty()) has_scalar_loads_ = true;
   const std::string offset = NumElements(type) == 1 ? "0" : FlatOf(type.shape, position);
   const std::string stored = pack.empty() ? Cat(pointer, "[", offset, "]") : Cat(pack, ".v[lane]");
   return Let(RealOf(type.dtype),
@@ -214,7 +213,6 @@ void KernelCode::BeginLanes(int lanes, const std::string& first, const Shape& ro
   first_ = first;
   lanes_ = lanes;
   vector_loads_ = 0;
-  has_scalar_loads_ = false;
   packs_.clear();
   shared_packs_.clear();
   outside_.clear();
@@ -222,7 +220,7 @@ void KernelCode::BeginLanes(int lanes, const std::string& first, const Shape& ro
   ++depth_;  // of the loop's body; what is hoisted is indented like it
 }
 
-int KernelCode::EndLanes(const std::string& loop_header) {
+int KernelCode::EndLanes(const std::string& loop_header, bool from_registers) {
   const std::string body = std::exchange(text_, std::exchange(outside_, ""));
   --depth_;
   Line("#pragma unroll");
@@ -230,7 +228,7 @@ int KernelCode::EndLanes(const std::string& loop_header) {
   text_ += body;
   Close();
   lanes_ = 1;
-  has_scalar_lanes_ = has_scalar_lanes_ || (vector_loads_ == 0 && has_scalar_loads_);
+  has_scalar_lanes_ = has_scalar_lanes_ || (vector_loads_ == 0 && !from_registers);
   return vector_loads_;
 }
 

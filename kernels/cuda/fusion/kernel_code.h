@@ -86,10 +86,10 @@ class KernelCode {
   // elements, the first of them at `first`, and becomes the body of a loop. Loads that the lanes
   // share, or that one vector access makes, are hoisted before the loop.
   void BeginLanes(int lanes, const std::string& first, const Shape& root_shape);
-  /// Number of vector loads.
-  int EndLanes(const std::string& loop_header);
-  /// True if any lanes ended with loads and none of a vector: neighboring threads would then read
-  /// elements that lie apart.
+  /// Number of vector loads. `from_registers`: the lanes need none.
+  int EndLanes(const std::string& loop_header, bool from_registers = false);
+  /// True if any lanes, not `from_registers`, ended without a vector load: neighboring threads
+  /// would then read elements that lie apart.
   bool has_scalar_lanes() const { return has_scalar_lanes_; }
 
   const std::vector<KernelOperand>& operands() const { return operands_; }
@@ -133,7 +133,6 @@ class KernelCode {
   };
   std::vector<Guard> guards_;  // guards of the open blocks
   int vector_loads_ = 0;
-  bool has_scalar_loads_ = false;
   bool has_scalar_lanes_ = false;
   std::map<std::string, std::string> packs_;
   std::map<std::string, std::string> shared_packs_;  // by type, alternatives and number

@@ -77,7 +77,7 @@ void RowAt::ForElements(const std::function<void(const std::string& x, const Pos
     code.Line(Cat("const ", index, " f = first + lane;"));
     const Position at = code.Decode("f", stored, true);
     body(element(at), at);
-    code.EndLanes(Cat("for (int lane = 0; lane < ", lanes, "; ++lane)"));
+    code.EndLanes(Cat("for (int lane = 0; lane < ", lanes, "; ++lane)"), is_kept);
     if (!after.empty()) code.Line(after);
     return CloseSteps();
   }

@@ -1,5 +1,5 @@
-// Softmax and the normalizations: a block of threads a row, which is read two or three times and
-// written once.
+// Softmax and the normalizations: a block of threads a row, which is read once, or where it is long
+// two or three times, and written once.
 
 #include <limits>
 
@@ -77,8 +77,10 @@ std::string PerElement(const RowAt& row, const Names& moments, const std::string
     if (input >= row.view.inputs.size()) return position;
     const Shape& shape = row.view.inputs[input].shape;
     const size_t skip = at.at.size() - shape.size();
-    for (size_t d = 0; d < shape.size(); ++d)
+    for (size_t d = 0; d < shape.size(); ++d) {
       position.at.push_back(shape[d] == 1 ? "0" : at.at[skip + d]);
+      position.root.push_back(shape[d] == 1 ? FromRoot{} : at.RootOf(skip + d));
+    }
     return position;
   };
   return Normalized(row, moments, x, broadcast(1), broadcast(2));

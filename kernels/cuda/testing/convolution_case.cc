@@ -24,6 +24,34 @@ Tensor Small(Rng& rng, TensorType type, bool fine) {
   return Tensor::FromDoubles(std::move(type), values);
 }
 
+struct Layer {
+  const char* network;
+  int64_t in, out;
+  Ints extents;
+  int64_t kernel, stride = 1, dilation = 1, group = 1;
+  bool transposed = false;
+};
+
+const std::vector<Layer>& Layers() {
+  static const auto* layers = new std::vector<Layer>{
+      {"ResNet, stem", 3, 64, {112, 112}, 7, 2},
+      {"ResNet, first 1x1", 64, 64, {56, 56}, 1},
+      {"ResNet, 1x1 with a stride", 256, 512, {28, 28}, 1, 2},
+      {"ResNet, 3x3", 128, 128, {14, 14}, 3},
+      {"ResNet, last 3x3", 256, 256, {7, 7}, 3},
+      {"ResNeXt, groups", 128, 128, {28, 28}, 3, 1, 1, 32},
+      {"MobileNet, depthwise with a stride", 96, 96, {112, 112}, 3, 2, 1, 96},
+      {"MobileNet, expansion", 24, 144, {56, 56}, 1},
+      {"EfficientNet, depthwise 5x5", 672, 672, {14, 14}, 5, 2, 1, 672},
+      {"CSRNet, dilated", 512, 64, {14, 14}, 3, 1, 2},
+      {"YOLO, 3x3 with a stride", 32, 64, {80, 80}, 3, 2},
+      {"U-Net, transposed", 256, 128, {14, 14}, 2, 2, 1, 1, true},
+      {"DCGAN, transposed", 128, 64, {8, 8}, 4, 2, 1, 1, true},
+      {"wav2vec, 1-D", 64, 64, {400}, 3, 2},
+      {"C3D, 3-D", 16, 32, {8, 14, 14}, 3}};
+  return *layers;
+}
+
 class NetMaker {
  public:
   NetMaker(uint64_t seed, Numerics numerics) : rng_(seed), rounds_(OperandRounding(numerics) > 0) {
@@ -44,6 +72,27 @@ class NetMaker {
     return *builder_.Build();
   }
   std::vector<HostValue> TakeInputs() { return std::move(inputs_); }
+
+  Graph Make(const Layer& layer) {
+    Shape shape = {1, layer.in};
+    shape.insert(shape.end(), layer.extents.begin(), layer.extents.end());
+    const size_t rank = layer.extents.size();
+    Shape w = layer.transposed ? Shape{layer.in, layer.out / layer.group}
+                               : Shape{layer.out, layer.in / layer.group};
+    w.insert(w.end(), rank, layer.kernel);
+    Attributes attrs{{"strides", Ints(rank, layer.stride)},
+                     {"dilations", Ints(rank, layer.dilation)},
+                     {"pads", Ints(2 * rank, layer.dilation * (layer.kernel - 1) / 2)},
+                     {"group", layer.group}};
+    if (layer.transposed) attrs.Set("output_padding", Ints(rank, 0));
+    std::vector<ValueId> operands = {Given(shape), Given(w, 1)};
+    if (rng_.Flip()) operands.push_back(Given({layer.out}, 1));
+    ValueId value = Add(layer.transposed ? "ConvTranspose" : "Conv", operands, std::move(attrs));
+    if (rng_.Flip()) value = Add("Add", {value, Given(builder_.type(value).shape)});
+    if (rng_.Flip()) value = Add("Relu", {value});
+    builder_.Output("y", value);
+    return *builder_.Build();
+  }
 
  private:
   ValueId Given(const Shape& shape, double constant = 0) {
@@ -163,14 +212,28 @@ class NetMaker {
   std::vector<HostValue> inputs_;
 };
 
+DeviceCase CaseOf(NetMaker& maker, Graph graph, const std::string& what, Numerics numerics) {
+  DeviceCase one{"", std::move(graph), {}, {}, numerics};
+  one.inputs = maker.TakeInputs();
+  one.description = Cat(what, ", ", NumericsName(numerics), "\n", PrintGraph(one.graph));
+  return one;
+}
+
 }  // namespace
 
 DeviceCase RandomConvolutions(uint64_t seed, Numerics numerics) {
   NetMaker maker(seed, numerics);
-  DeviceCase one{"", maker.Make(), {}, {}, numerics};
-  one.inputs = maker.TakeInputs();
-  one.description = Cat("seed ", seed, ", ", NumericsName(numerics), "\n", PrintGraph(one.graph));
-  return one;
+  Graph graph = maker.Make();
+  return CaseOf(maker, std::move(graph), Cat("seed ", seed), numerics);
+}
+
+size_t LayerConvolutions() { return Layers().size(); }
+
+DeviceCase LayerConvolution(uint64_t seed, Numerics numerics) {
+  const Layer& layer = Layers()[seed % Layers().size()];
+  NetMaker maker(seed, numerics);
+  Graph graph = maker.Make(layer);
+  return CaseOf(maker, std::move(graph), Cat(layer.network, ", seed ", seed), numerics);
 }
 
 }  // namespace mendel::cuda

@@ -15,6 +15,14 @@ namespace mendel::cuda {
 /// more bits than any format.
 DeviceCase RandomConvolutions(uint64_t seed, Numerics numerics);
 
+/// A layer of a known network, seed by seed in turn, with the channels and extents that it has
+/// there, in f32, f16 or bf16: stems, strided, dilated, depthwise, grouped and transposed ones, of
+/// 1 to 3 dimensions. A bias, a residual and Relu follow it or do not. At most 60 million products,
+/// so that the definition takes a second at most. The program is left empty.
+DeviceCase LayerConvolution(uint64_t seed, Numerics numerics);
+/// The number of different layers.
+size_t LayerConvolutions();
+
 }  // namespace mendel::cuda
 
 #endif  // MENDEL_KERNELS_CUDA_TESTING_CONVOLUTION_CASE_H_

@@ -168,6 +168,11 @@ std::string ModuleOf(const std::vector<DeviceCase>& cases) {
 
 absl::StatusOr<std::string> WrongNumber(Executable& executable, const DeviceCase& one) {
   MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> expected, Evaluate(one.graph, one.inputs));
+  return WrongNumber(executable, one, expected);
+}
+
+absl::StatusOr<std::string> WrongNumber(Executable& executable, const DeviceCase& one,
+                                        const std::vector<HostValue>& expected) {
   std::vector<Tensor> inputs;
   for (const HostValue& input : one.inputs) inputs.push_back(input.ToTensor());
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> results,

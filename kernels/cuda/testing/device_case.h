@@ -54,6 +54,9 @@ std::string ModuleOf(const std::vector<DeviceCase>& cases);
 /// outputs' dtypes, or to the bound of the case's numerics class where that is more; else the first
 /// number that is wrong. Other errors are the status.
 absl::StatusOr<std::string> WrongNumber(Executable& executable, const DeviceCase& one);
+/// The same with what the graph means, for who runs a case several times.
+absl::StatusOr<std::string> WrongNumber(Executable& executable, const DeviceCase& one,
+                                        const std::vector<HostValue>& expected);
 /// The same with errors as text.
 std::string FailureOf(Executable& executable, const DeviceCase& one);
 /// The same of the program, compiled and run on `driver`.

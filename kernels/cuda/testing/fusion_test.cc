@@ -82,6 +82,25 @@ TEST(Fusion, RowsAreReadByVectorsWhereTheyLieSideBySide) {
   EXPECT_THAT(kernels("[2, 3, 8]", "Softmax(%0) {axis = 2}"), testing::ElementsAre("rows_by_4"));
   EXPECT_THAT(kernels("[2, 3, 4]", "ReduceSum(%0) {axes = [1, 2], keepdims = 0}"),
               testing::ElementsAre("rows_by_4"));
+  // Registers keep a row; scale and bias are read as the rows are.
+  for (const std::string dtype : {"f32", "f16"}) {
+    const auto normalized = [&](const std::string& shape, const std::string& parameters,
+                                const std::string& op) {
+      const auto input = [&](const std::string& name, const std::string& of) {
+        return Cat("Input() {dtype = \"", dtype, "\", name = \"", name, "\", shape = ", of, "}\n");
+      };
+      return Kernels(Lower(Cat("%0 = ", input("x", shape), "%1 = ", input("s", parameters), "%2 = ",
+                               input("b", parameters), "%3 = ", op, "\nreturn \"y\" = %3")));
+    };
+    const std::string by = dtype == "f32" ? "rows_by_4" : "rows_by_8";
+    EXPECT_THAT(normalized("[4, 768]", "[768]", "LayerNormalization(%0, %1, %2) {axis = 1}"),
+                testing::ElementsAre(by));
+    EXPECT_THAT(
+        normalized("[2, 8, 4, 8]", "[8]", "GroupNormalization(%0, %1, %2) {num_groups = 2}"),
+        testing::ElementsAre(by));
+    EXPECT_THAT(normalized("[2, 8, 4, 8]", "[8]", "InstanceNormalization(%0, %1, %2)"),
+                testing::ElementsAre(by));
+  }
   EXPECT_THAT(kernels("[2, 3, 6]", "Softmax(%0) {axis = 2}"), testing::ElementsAre("rows"))
       << "6 is not a multiple of 4";
   EXPECT_THAT(kernels("[2, 8, 4]", "Softmax(%0) {axis = 1}"), testing::ElementsAre("rows"));

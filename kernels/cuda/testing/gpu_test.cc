@@ -46,15 +46,16 @@ absl::StatusOr<std::string> RunOn(const Backend& backend, const DeviceCase& one,
 /// The answer of RunOn for `chosen`; where numbers are wrong, also which node's algorithm makes
 /// them so without the others, and its step.
 absl::StatusOr<std::string> RunChosen(const Backend& backend, const DeviceCase& one,
-                                      Numerics numerics,
+                                      const std::vector<HostValue>& expected, Numerics numerics,
                                       const std::map<int32_t, std::string>& chosen) {
-  MENDEL_ASSIGN_OR_RETURN(std::string wrong,
-                          RunOn(backend, one, {.numerics = numerics, .algorithms = chosen}));
+  const CompileOptions options{.numerics = numerics, .algorithms = chosen};
+  MENDEL_ASSIGN_OR_RETURN(const auto chosen_by_all, backend.Compile(one.graph, options));
+  MENDEL_ASSIGN_OR_RETURN(std::string wrong, WrongNumber(*chosen_by_all, one, expected));
   if (wrong.empty()) return wrong;
   for (const auto& [node, name] : chosen) {
     const CompileOptions alone{.numerics = numerics, .algorithms = {{node, name}}};
     MENDEL_ASSIGN_OR_RETURN(const auto executable, backend.Compile(one.graph, alone));
-    MENDEL_ASSIGN_OR_RETURN(const std::string found, WrongNumber(*executable, one));
+    MENDEL_ASSIGN_OR_RETURN(const std::string found, WrongNumber(*executable, one, expected));
     wrong += Cat("\nnode %", node, " alone: ", found.empty() ? "right" : found);
     for (const Step& step : executable->steps()) {
       if (std::find(step.nodes.begin(), step.nodes.end(), node) != step.nodes.end())
@@ -93,6 +94,8 @@ void RunLibrary(const Backend& backend, const std::string& what, std::string_vie
   size_t done = 0;
   for (; done < programs && report.GoesOn(); ++done) {
     const DeviceCase one = make(done + 1, numerics);
+    const auto expected = Evaluate(one.graph, one.inputs);
+    if (!expected.ok()) return report.GiveUp(std::string(expected.status().message()));
     std::map<std::string, std::map<int32_t, std::string>> by_name;
     for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
       for (const std::string& name : backend.Algorithms(one.graph, node, numerics)) {
@@ -102,7 +105,7 @@ void RunLibrary(const Backend& backend, const std::string& what, std::string_vie
     for (const auto& [name, algorithms] : by_name) {
       if (report.GoesOn())
         report.Case(Cat(name, ": ", one.description), [&, &chosen = algorithms] {
-          return RunChosen(backend, one, numerics, chosen);
+          return RunChosen(backend, one, *expected, numerics, chosen);
         });
     }
   }
@@ -127,6 +130,8 @@ constexpr size_t kTiledPrograms = 25;  // of a kind: each compiles many kernels
 void RunTiles(const Backend& backend, const std::string& how, const std::string& names,
               Numerics numerics, GuardedCases& report) {
   const absl::Status there = absl::OkStatus();
+  RunLibrary(backend, Cat("layers of networks by tiled kernels", how), names, &LayerConvolution,
+             numerics, there, report, LayerConvolutions());
   RunLibrary(backend, Cat("convolutions by tiled kernels", how), names, &RandomConvolutions,
              numerics, there, report, kTiledPrograms);
   RunLibrary(backend, Cat("matrix products by tiled kernels", how), names, &RandomProduct, numerics,
@@ -228,6 +233,8 @@ void RunAll(const Options& options, GuardedCases& report) {
     for (const Numerics numerics : kAllNumerics) {
       if (numerics == Numerics::kStrict || !backend.Supports(numerics).ok()) continue;
       const std::string name(NumericsName(numerics));
+      RunLibrary(backend, Cat("layers of networks by cuDNN, ", name), "cudnn", &LayerConvolution,
+                 numerics, Cudnn::Get().status(), report, 2 * LayerConvolutions());
       RunLibrary(backend, Cat("convolutions by cuDNN, ", name), "cudnn", &RandomConvolutions,
                  numerics, Cudnn::Get().status(), report);
       RunLibrary(backend, Cat("matrix products by cuBLASLt, ", name), "cublaslt", &RandomProduct,

@@ -74,7 +74,7 @@ inline constexpr int kMostPartsOfChain = 16;
 inline constexpr int kMostStatistics = 4;
 /// Elements of shared memory, at most: two buffers of each operand's tile, with rows padded against
 /// bank conflicts by TilePadding. Those of tensor cores in 16 bits are two to an element. The
-/// reductions of kRows, one a thread, take the same place before.
+/// reductions of kRows, one a warp, take the same place before.
 int64_t SharedElements(const TiledCandidate& candidate);
 int TilePadding(const TiledCandidate& candidate);
 inline constexpr int kTilePadding = 4;  ///< without tensor cores

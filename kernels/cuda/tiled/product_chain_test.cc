@@ -114,6 +114,17 @@ TEST(ProductChain, TakesNothingThatOthersRead) {
 )";
   const std::string name = "tile:16x32x32:1x2:chain";
   EXPECT_EQ(LoweredByTiles(Parsed(inputs + "return \"y\" = %4"), {{2, name}}).launches.size(), 1u);
+  const auto offers = [&](bool experiments) {
+    const TiledLibrary library(100, 90, experiments);
+    const CallLibrary* const libraries[] = {&library};
+    const auto names =
+        LibraryAlgorithms(Parsed(inputs + "return \"y\" = %4"), 2, Numerics::kDefault, libraries);
+    return std::any_of(names.begin(), names.end(), [](const std::string& offered) {
+      return offered.find(":chain") != offered.npos;
+    });
+  };
+  EXPECT_TRUE(offers(true));
+  EXPECT_FALSE(offers(false));
   const std::string others[] = {
       "return \"y\" = %4, \"kept\" = %3",
       "return \"y\" = %4, \"sum\" = %2",

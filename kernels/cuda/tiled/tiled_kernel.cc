@@ -50,7 +50,7 @@ class TiledWriter {
     Finish();
     const std::string written = divided_.parts == 1 ? ResultParameter(graph_, chain_.result, "y")
                                                     : Cat(real_, "* __restrict__ parts");
-    // Statistics of rows are reduced where the tiles will lie, an element a thread.
+    // Statistics of rows are reduced where the tiles will lie, an element a warp or more.
     const int64_t shared =
         std::max<int64_t>(shared_, chain_.row < 0 ? 0 : tile_.threads()) * RealBytes();
     // ptxas spills registers for one more block of a pair, or of what is copied.

@@ -164,12 +164,14 @@ MENDEL_UNSEEN inline double __longlong_as_double(long long bits) {
   return value;
 }
 
-/// The value of the thread of the warp whose number differs in these bits.
+/// The value of the thread of the warp whose number differs in these bits; the own one where there
+/// is no such thread.
 template <class T>
 MENDEL_UNSEEN T __shfl_xor_sync(unsigned /*mask*/, T value, int bits) {
   T all[32];
   mendel_emulator.exchange(&value, sizeof value, all);
-  return all[(static_cast<int>(mendel_emulator.thread.x) % 32) ^ bits];
+  const int other = (static_cast<int>(mendel_emulator.thread.x) % 32) ^ bits;
+  return other < 32 ? all[other] : value;
 }
 
 namespace mendel_shim {
