@@ -73,7 +73,7 @@ fi
 
 # The archive works where there is no source, no compiler and no PATH.
 if [ "$build" = "$(realpath build/release)" ] && "$python" -c 'import numpy' 2>/dev/null; then
-  expect 0 'MB of at most 60 MB' "$python" scripts/gpu_archive --no-build --models "$folder/one" --batch "" --level 0 --output "$folder/gpu.tar.xz"
+  expect 0 'MB of at most 40 MB' "$python" scripts/gpu_archive --no-build --models "$folder/one" --batch "" --level 0 --output "$folder/gpu.tar.xz"
   mkdir "$folder/elsewhere" && tar -C "$folder/elsewhere" -xf "$folder/gpu.tar.xz" || fail "the archive cannot be unpacked"
   expect 0 '\| filled \| [0-9]+->[0-9]+ ' env -i PATH=/nowhere HOME="$folder" "$python" "$folder/elsewhere/mendel-gpu/scripts/gpu-check" --device cpu \
     --seconds 30 --parts layers --numerics default

@@ -1,5 +1,5 @@
-// The switch for what no measurement on a GPU supports yet: kernels side by side (`beside`), orders
-// of launches, chains of products in one kernel without tensor cores, asynchronous copies.
+// The switch for what no measurement on a GPU supports yet: horizontal fusion, orders of launches,
+// chains of products in one kernel without tensor cores, asynchronous copies.
 #ifndef MENDEL_KERNELS_CUDA_BACKEND_EXPERIMENTS_H_
 #define MENDEL_KERNELS_CUDA_BACKEND_EXPERIMENTS_H_
 

@@ -63,7 +63,7 @@ absl::Status RunProgram(std::vector<std::string> words, const fs::path& log) {
   return InvalidInput(words[0], " failed: ", output.str());
 }
 
-/// What stands in the parentheses of the entry's `__launch_bounds__`; "" where it has none.
+/// The text in the parentheses of the entry's `__launch_bounds__`; "" where it has none.
 std::string BoundsOf(std::string_view text, const std::string& entry) {
   constexpr std::string_view kBounds = "__launch_bounds__(";
   const size_t name = text.find(Cat(") ", entry, "("));

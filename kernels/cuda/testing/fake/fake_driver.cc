@@ -140,7 +140,7 @@ int GetFunction(DriverFunction** function, DriverModule* module, const char* nam
   return 0;
 }
 
-/// As on sm_90: only the bytes of dynamic shared memory (attribute 8), up to 227 KiB.
+/// The only attribute is the bytes of dynamic shared memory (8), up to 227 KiB as on sm_90.
 int SetAttribute(DriverFunction* function, int attribute, int value) {
   constexpr int kDynamicSharedBytes = 8, kMostShared = 227 << 10;
   const FakeCall call("FuncSetAttribute");
