@@ -63,6 +63,9 @@ expect 0 '"speedup": ' "$mendel" bench small.plan --duration 20ms --baseline --j
 expect 0 '^memory +activations .*alive at once: .*packed weights' "$mendel" bench small.plan --duration 20ms
 for field in median_ms min_ms p90_ms read_ms load_ms first_run_ms alive; do expect 0 "\"$field\": [0-9]" "$mendel" bench small.plan --duration 20ms --json; done
 expect 2 'duration' "$mendel" bench small.plan --duration soon
+expect 0 'plan +median .*runs' "$mendel" bench small.plan --duration 20ms --input x=x.npy
+expect 2 "the plan has no input 'z'; its inputs are 'x'" "$mendel" bench small.plan --duration 20ms --input z=x.npy
+expect 2 "input 'x' is given twice" "$mendel" bench small.plan --duration 20ms --input x=x.npy --input x=x.npy
 
 expect 0 '^content_hash: [0-9a-f]{64}' "$mendel" inspect small.plan
 expect 0 '"kind": "plan"' "$mendel" inspect small.plan --json
@@ -108,6 +111,7 @@ expect 2 'the plan is for x:2x8, not for x:4x8' "$mendel" run small.plan --rando
 expect 0 '^x:16x8 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+$' "$mendel" bench bundle.plan --duration 10ms --baseline
 expect 0 '"inputs":"x:2x8","median_ms":.*"inputs":"x:16x8"' bash -c '"$0" bench bundle.plan --duration 10ms --json | tr -d " \n"' "$mendel"
 expect 0 '^plan +median .*runs' "$mendel" bench bundle.plan --shapes x:4x8 --duration 10ms
+expect 2 '--input measures one plan: choose one with --shapes: x:2x8; x:4x8; x:16x8' "$mendel" bench bundle.plan --input x=x.npy --duration 10ms
 expect 2 'no member for x:5x8' "$mendel" bench bundle.plan --shapes x:5x8 --duration 10ms
 expect 2 "names input 'x' twice" "$mendel" bench bundle.plan --shapes x:4x8 --shapes x:2x8 --duration 10ms
 expect 0 '^kind: bundle' "$mendel" inspect bundle.plan

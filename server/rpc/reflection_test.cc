@@ -8,7 +8,9 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "grpc/health/v1/health.pb.h"
 #include "grpc/reflection/v1/reflection.pb.h"
 #include "server/rpc/raw_call.h"
 #include "server/rpc/test_server.h"
@@ -100,11 +102,26 @@ class OpenCall {
     const grpc::Slice slice(request);
     stream_->Write(grpc::ByteBuffer(&slice, 1), &queue_);
     EXPECT_TRUE(Ends());
-    EXPECT_TRUE(Reads());
+    Read();
+  }
+
+  /// The bytes of the next message.
+  std::string Read() {
+    grpc::ByteBuffer answer;
+    EXPECT_TRUE(Reads(answer));
+    std::vector<grpc::Slice> slices;
+    std::string bytes;
+    if (answer.Valid()) {
+      EXPECT_TRUE(answer.Dump(&slices).ok());
+    }
+    for (const grpc::Slice& one : slices)
+      bytes.append(reinterpret_cast<const char*>(one.begin()), one.size());
+    return bytes;
   }
 
   grpc::Status Finish() {
-    while (Reads()) {
+    grpc::ByteBuffer answer;
+    while (Reads(answer)) {
     }
     grpc::Status status;
     stream_->Finish(&status, &queue_);
@@ -113,8 +130,7 @@ class OpenCall {
   }
 
  private:
-  bool Reads() {
-    grpc::ByteBuffer answer;
+  bool Reads(grpc::ByteBuffer& answer) {
     stream_->Read(&answer, &queue_);
     return Ends();
   }
@@ -138,6 +154,10 @@ TEST_F(Reflection, AStopDoesNotWaitForIdleCallsOfLibraries) {
   OpenCall newer(stub, "/grpc.reflection.v1" + method, services);
   OpenCall older(stub, "/grpc.reflection.v1alpha" + method, services);
   OpenCall health(stub, "/grpc.health.v1.Health/Watch", "");
+  server_.rpc().BeginDrain();
+  grpc::health::v1::HealthCheckResponse state;
+  EXPECT_TRUE(state.ParseFromString(health.Read()));
+  EXPECT_EQ(state.status(), grpc::health::v1::HealthCheckResponse::NOT_SERVING);
   std::thread stop([&] { server_.rpc().Stop(int64_t{3600} * 1'000'000); });
   for (OpenCall* call : {&newer, &older, &health})
     EXPECT_EQ(call->Finish().error_code(), grpc::StatusCode::CANCELLED);
