@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -9,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "onnx/deciding_inputs.h"
@@ -19,24 +22,56 @@
 namespace mendel {
 namespace {
 
-/// A size that many models accept: a multiple of the strides of detectors and of segmentation.
-constexpr int64_t kUsualSize = 320;
+constexpr double kMostSeconds = 3;
+
+using TryImport = std::function<absl::StatusOr<ImportResult>(const ImportOptions& options)>;
+using Sizes = std::map<std::string, int64_t>;
+
+/// Sizes of open dimensions that many models accept. Batches are 1. The others have a multiple of
+/// the strides of detectors and of segmentation, a window of speech, or the size of a classifier's
+/// images: all of them, or one alone. Else the last is the width of a line of text.
+std::vector<Sizes> UsualSizes(const std::vector<OpenDimension>& open) {
+  constexpr int64_t kExtents[] = {320, 512, 224}, kHeights[] = {48, 32, 64};
+  Sizes ones;
+  std::set<std::string> batches, extents, last;  // a batch is the first dimension of some input
+  for (size_t k = 0; k < open.size(); ++k) {
+    ones[open[k].name] = 1;
+    (open[k].dimension == 0 ? batches : extents).insert(open[k].name);
+    if (k + 1 == open.size() || open[k + 1].input != open[k].input) last.insert(open[k].name);
+  }
+  for (const std::string& name : batches) extents.erase(name);
+  if (extents.empty()) extents = batches;
+  std::vector<std::set<std::string>> chosen = {extents};
+  for (const std::string& name : extents) chosen.push_back({name});
+  std::vector<Sizes> all;
+  for (const std::set<std::string>& names : chosen) {
+    for (const int64_t extent : kExtents) {
+      all.push_back(ones);
+      for (const std::string& name : names) all.back()[name] = extent;
+    }
+  }
+  for (const int64_t height : kHeights) {
+    all.push_back(ones);
+    for (const std::string& name : extents)
+      all.back()[name] = last.contains(name) ? kExtents[0] : height;
+  }
+  return all;
+}
 
 /// "x:1x3x320x320,y:1x320" of the inputs with open dimensions if the model imports with it; else
-/// empty. A failed import is repeated once.
-std::string ProposedShapes(const ModelFile& file, ImportOptions options,
-                           const std::string& directory, const std::vector<OpenDimension>& open) {
-  std::set<std::string> inputs, all, first;  // a batch is the first dimension of some input
-  for (const OpenDimension& dimension : open) {
-    inputs.insert(dimension.input);
-    all.insert(dimension.name);
-    if (dimension.dimension == 0) first.insert(dimension.name);
+/// empty. A failed import is repeated with other sizes, for kMostSeconds.
+std::string ProposedShapes(ImportOptions options, const TryImport& import,
+                           const std::vector<OpenDimension>& open) {
+  const Deadline end = Deadline::After(kMostSeconds);
+  absl::StatusOr<ImportResult> tried = absl::NotFoundError("no size was tried");
+  for (const Sizes& sizes : UsualSizes(open)) {
+    if (tried.ok() || absl::IsCancelled(tried.status()) || end.Passed()) break;
+    for (const auto& [name, size] : sizes) options.symbol_sizes[name] = size;
+    tried = import(options);
   }
-  for (const std::string& name : all) {
-    if (first.count(name) == 0 || first == all) options.symbol_sizes[name] = kUsualSize;
-  }
-  const auto tried = Importer(file, options, directory).Run();
   if (!tried.ok()) return "";
+  std::set<std::string> inputs;
+  for (const OpenDimension& dimension : open) inputs.insert(dimension.input);
   std::string text;
   for (const int32_t id : tried->graph.inputs()) {
     const std::string& name = InputName(tried->graph.node(id));
@@ -49,16 +84,15 @@ std::string ProposedShapes(const ModelFile& file, ImportOptions options,
 }
 
 /// The error with the dimensions that were taken as 1, which may be its reason.
-absl::Status WithOpenDimensions(const absl::Status& status, const ModelFile& file,
-                                const ImportOptions& options, const std::string& directory,
-                                const std::vector<OpenDimension>& open) {
+absl::Status WithOpenDimensions(const absl::Status& status, const ImportOptions& options,
+                                const TryImport& import, const std::vector<OpenDimension>& open) {
   if (open.empty()) return status;
   std::string text = Cat(status.message(), "; taken as 1, since the model does not fix them:");
   for (const OpenDimension& dimension : open) {
     text += Cat(&dimension == &open[0] ? "" : ",", " dimension ", dimension.dimension,
                 " of input '", dimension.input, "'");
   }
-  const std::string proposed = ProposedShapes(file, options, directory, open);
+  const std::string proposed = ProposedShapes(options, import, open);
   text += proposed.empty() ? "; give sizes with --shapes"
                            : Cat("; give sizes, e.g. --shapes ", proposed);
   return absl::Status(status.code(), text);
@@ -143,8 +177,11 @@ absl::StatusOr<ImportResult> OnnxModel::ImportAsGiven(const ImportOptions& optio
   absl::StatusOr<ImportResult> result = importer.Run();
   if (absl::IsCancelled(result.status())) return result.status();
   if (!result.ok()) {
-    return WithOpenDimensions(result.status(), parsed_->file, options, parsed_->directory,
-                              importer.result().taken_as_one);
+    const auto import = [this](const ImportOptions& tried) {
+      absl::StatusOr<ImportResult> given = Importer(parsed_->file, tried, parsed_->directory).Run();
+      return given.ok() || !tried.choose_deciding ? given : ImportChosen(tried);
+    };
+    return WithOpenDimensions(result.status(), options, import, importer.result().taken_as_one);
   }
   MENDEL_RETURN_IF_ERROR(CheckGraph(result->graph));
   result->model_hash = parsed_->hash;

@@ -103,6 +103,22 @@ TEST(Import, ErrorsNameDimensionsThatWereTakenAsOne) {
   EXPECT_THAT(std::string(fixed.status().message()), testing::Not(HasSubstr("taken as 1")));
 }
 
+TEST(Import, ProposesTheFirstUsualSizeThatSuits) {
+  Builder model;
+  model.Input("sound", {"n", "1", "samples"}).Output("y");
+  model.Initializer("window", Tensor::Filled({DType::kF32, {4, 1, 400}}, 1));
+  model.Node("Conv", {"sound", "window"}, {"y"});
+  EXPECT_THAT(std::string(ImportOnnxBytes(model.Bytes(), "").status().message()),
+              HasSubstr("--shapes sound:1x1x512"));
+  // A second input with a batch of no name, which no size suits.
+  model.Input("state", {"2", "?", "4"}).Output("z");
+  model.Initializer("one", Tensor::Filled({DType::kF32, {2, 1, 4}}, 1));
+  Builder::Set(model.Node("Concat", {"state", "one"}, {"pair"}), "axis", int64_t{0});
+  model.Node("Relu", {"pair"}, {"z"});
+  EXPECT_THAT(std::string(ImportOnnxBytes(model.Bytes(), "").status().message()),
+              HasSubstr("--shapes sound:1x1x512,state:2x1x4"));
+}
+
 TEST(Import, WeightsAreSymbolsScalarsAndIntegersLiterals) {
   Builder model;
   model.Input("x", {"2"})
