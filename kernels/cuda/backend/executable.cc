@@ -145,15 +145,17 @@ class CudaExecutable final : public Executable {
                         std::span<const std::span<std::byte>> outputs,
                         std::vector<double>& seconds) override {
     MENDEL_RETURN_IF_ERROR(Begin(inputs, outputs));
-    MENDEL_RETURN_IF_ERROR(MakeEvents(program_.launches.size() + 1));
+    MENDEL_RETURN_IF_ERROR(MakeEvents(program_.launches.size() + 2));
     if (!timed_) MENDEL_RETURN_IF_ERROR(CaptureTimed());
     MENDEL_RETURN_IF_ERROR(loaded_.CopyIn());
     MENDEL_RETURN_IF_ERROR(Replay(timed_, loaded_.stream()));
     MENDEL_RETURN_IF_ERROR(loaded_.CopyOut());
     MENDEL_RETURN_IF_ERROR(loaded_.Wait());
     seconds.assign(program_.launches.size(), 0);
+    MENDEL_ASSIGN_OR_RETURN(const double event, SecondsBetween(0, 1));
     for (size_t k = 0; k < seconds.size(); ++k) {
-      MENDEL_ASSIGN_OR_RETURN(seconds[k], SecondsBetween(k, k + 1));
+      MENDEL_ASSIGN_OR_RETURN(const double with_event, SecondsBetween(k + 1, k + 2));
+      seconds[k] = std::max(0.0, with_event - event);
     }
     Deliver(outputs);
     return absl::OkStatus();
@@ -217,12 +219,14 @@ class CudaExecutable final : public Executable {
     return Capture(last + 1, enqueue, branches_ ? &dependencies : nullptr, whole_);
   }
 
-  /// Captures the launches, one after the other, with an event around each.
+  /// Captures the launches, one after the other, with an event around each. Two events with nothing
+  /// between them come first: they show how long an event takes.
   absl::Status CaptureTimed() {
     const auto enqueue = [&](size_t k) {
-      return k % 2 == 0 ? Record(k / 2) : loaded_.Launch(k / 2);
+      if (k == 0) return Record(0);
+      return k % 2 == 1 ? Record((k + 1) / 2) : loaded_.Launch(k / 2 - 1);
     };
-    return Capture(2 * program_.launches.size() + 1, enqueue, nullptr, timed_);
+    return Capture(2 * program_.launches.size() + 2, enqueue, nullptr, timed_);
   }
 
   absl::Status Record(size_t event) {

@@ -129,7 +129,7 @@ TEST(TimeRun, StepsAreTimedInAGraphOfTheirOwn) {
     ASSERT_EQ(seconds.size(), steps);
     EXPECT_GT(*std::min_element(seconds.begin(), seconds.end()), 0)
         << "the emulator takes its time";
-    EXPECT_EQ(Noted::calls, number == 1 ? "W!!!!ELELELEHGD!" : "WHGD!");
+    EXPECT_EQ(Noted::calls, number == 1 ? "W!!!!!EELELELEHGD!" : "WHGD!");
   }
 }
 
