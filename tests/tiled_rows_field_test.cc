@@ -213,7 +213,7 @@ TEST(RowsField, PlantedFaultsOfRootMeanSquaresDiffer) {
        {"SumOf, ", "MaxOf, "}},
       {ShortRows(Place::kBeforeProduct, false)},
       {ShortRows(Place::kBetweenProducts, false),
-       {"Times(kept[((k * 12) + kept_row)]", "Times(kept[((k * 12) + (kept_row ^ 1))]"}});
+       {"Times(kept[((k * 12) + kept_row)]", "Times(0.25f * kept[((k * 12) + kept_row)]"}});
 }
 
 TEST(RowsField, PlantedFaultsOfNormalizationsDiffer) {
@@ -228,7 +228,7 @@ TEST(RowsField, PlantedFaultsOfNormalizationsDiffer) {
                     Last("[i * 4 + 1]", "[i * 4 + 0]")},
                    {ShortRows(Place::kBetweenProducts, false),
                     ShortRows(Place::kBetweenProducts, true),
-                    {", kept[((k * 12) + kept_row)]", ", kept[((k * 12) + (kept_row ^ 1))]"}});
+                    {", kept[((k * 12) + kept_row)]", ", 0.25f * kept[((k * 12) + kept_row)]"}});
 }
 
 TEST(RowsField, PlantedFaultsOfSoftmaxDiffer) {
@@ -242,7 +242,7 @@ TEST(RowsField, PlantedFaultsOfSoftmaxDiffer) {
       {ShortRows(Place::kBetweenProducts, true),
        Last(between, "kept_row)] + "),
        Last(between, "kept_row)] * 0.25f - 0.25f * "),
-       {"Exp(kept[((k * 12) + kept_row)]", "Exp(kept[((k * 12) + (kept_row ^ 1))]"}});
+       {"Exp(kept[((k * 12) + kept_row)]", "Exp(0.25f * kept[((k * 12) + kept_row)]"}});
 }
 
 TEST(RowsField, PlantedFaultsOfLogarithmsDiffer) {

@@ -114,11 +114,16 @@ TEST(Installed, LibrariesAreFoundAndOffered) {
                                                 HasSubstr("cuDNN 9.19.0"), HasSubstr("cublaslt")));
   EXPECT_EQ(Cuda().Isa(), "sm_90");
   EXPECT_NE(Cuda().measuring_device(), nullptr);
-  const auto choices = Choices(Net(3));
-  std::vector<std::string> names;
-  for (const auto& choice : choices) names.push_back(choice.second);
-  EXPECT_THAT(names, testing::IsSupersetOf(
-                         {HasSubstr("cudnn"), HasSubstr("cublaslt"), HasSubstr("beside")}));
+  const auto names = [] {
+    std::vector<std::string> chosen;
+    for (const auto& choice : Choices(Net(3))) chosen.push_back(choice.second);
+    return chosen;
+  };
+  EXPECT_THAT(names(), testing::IsSupersetOf({HasSubstr("cudnn"), HasSubstr("cublaslt")}));
+  EXPECT_THAT(names(), testing::Not(testing::Contains(HasSubstr("beside"))));
+  ::setenv("MENDEL_CUDA_EXPERIMENTS", "measured", 1);
+  EXPECT_THAT(names(), testing::Contains(HasSubstr("beside")));
+  ::unsetenv("MENDEL_CUDA_EXPERIMENTS");
 }
 
 TEST(Installed, ThreadsLoadAndRunSideBySide) {
