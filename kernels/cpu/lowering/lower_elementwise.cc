@@ -85,7 +85,7 @@ class Builder {
       kernel = MakeElementwiseKernel(std::move(program_));
     }
     lowering_.Emit({nodes_.begin(), nodes_.end()}, name, std::move(kernel), touched, 0, in_place);
-    lowering_.IsElementwise();
+    lowering_.MarkElementwise();
     return true;
   }
 

@@ -42,7 +42,7 @@ absl::StatusOr<bool> LowerTypedElementwise(Lowering& lowering, int32_t id) {
   touched.push_back(problem.output);
   lowering.Emit({id}, "elementwise, typed", MakeTypedElementwiseKernel(std::move(problem)),
                 touched);
-  lowering.IsElementwise();
+  lowering.MarkElementwise();
   return true;
 }
 

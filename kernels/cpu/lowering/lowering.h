@@ -123,7 +123,7 @@ class Lowering {
   /// True for a loop that is compiled for one thread (side_by_side.h).
   bool RunsBesideAnother(int32_t id) const { return paired_loops_.count(id) > 0; }
   /// Marks the last step as ProgramStep::elementwise.
-  void IsElementwise() { program_.steps.back().elementwise = true; }
+  void MarkElementwise() { program_.steps.back().elementwise = true; }
   /// The last step may run in one thread beside another.
   void MayRunBesideAnother(const std::vector<Place>& reads, const std::vector<Place>& writes);
 

@@ -18,6 +18,11 @@ absl::StatusOr<Experiments> ExperimentsHere() {
   return InvalidInput(kVariable, " must be 'off', 'measured' or 'on', not '", value, "'");
 }
 
+bool OffersExperiments() {
+  const auto experiments = ExperimentsHere();
+  return experiments.ok() && *experiments != Experiments::kOff;
+}
+
 OrderSetting OrdersOf(Experiments experiments) {
   constexpr double kMostMemory = 1.5;  // of branches, in that of the plan's order
   if (experiments == Experiments::kOff) return {};

@@ -18,6 +18,8 @@ enum class Experiments {
 
 /// InvalidArgument names any other value.
 absl::StatusOr<Experiments> ExperimentsHere();
+/// True under `measured` and `on`.
+bool OffersExperiments();
 
 /// Fields are as in ProgramOptions.
 struct OrderSetting {

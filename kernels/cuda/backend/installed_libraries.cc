@@ -88,9 +88,8 @@ std::span<const CallLibrary* const> InstalledLibraries() {
     if (const auto cudnn = OpenCudnnLibrary(); cudnn.ok()) found->push_back(*cudnn);
     if (const auto cublaslt = OpenCublasLtLibrary(); cublaslt.ok()) found->push_back(*cublaslt);
     const int architecture = ArchitectureOf(**driver);
-    const auto experiments = ExperimentsHere();
-    const bool offered = experiments.ok() && *experiments != Experiments::kOff;
-    found->push_back(new TiledLibrary(MultiprocessorsOf(architecture), architecture, offered));
+    found->push_back(
+        new TiledLibrary(MultiprocessorsOf(architecture), architecture, OffersExperiments()));
     return found;
   }();
   return *libraries;

@@ -102,9 +102,8 @@ class CudaBackend final : public Backend {
                                       Numerics numerics) const override {
     if (!FindGpu().ok()) return {};
     std::vector<std::string> names = LibraryAlgorithms(graph, node, numerics, InstalledLibraries());
-    const auto experiments = ExperimentsHere();
-    const bool offered = experiments.ok() && *experiments != Experiments::kOff;
-    if (offered && horizontal_fusion_.Has(graph, node)) names.emplace_back(kHorizontalFusion);
+    if (OffersExperiments() && horizontal_fusion_.Has(graph, node))
+      names.emplace_back(kHorizontalFusion);
     return names;
   }
 
