@@ -20,8 +20,8 @@
 
 namespace mendel {
 
-/// Computes what `program` computes; TimeRun says what `clock` does without running it. RunTimed
-/// says `steps`, if there are any, instead of what the steps take.
+/// Computes what `program` computes; TimeRun says what `clock` does without running it, for a run
+/// that is `cold` or not. RunTimed says `steps`, if there are any, instead of what the steps take.
 class ClockedExecutable final : public Executable {
  public:
   using Inputs = std::span<const std::span<const std::byte>>;
@@ -31,6 +31,11 @@ class ClockedExecutable final : public Executable {
       : ClockedExecutable(
             std::move(program), [seconds] { return seconds; }, std::move(steps)) {}
   ClockedExecutable(std::unique_ptr<Executable> program, std::function<double()> clock,
+                    std::vector<double> steps = {})
+      : ClockedExecutable(
+            std::move(program), [clock = std::move(clock)](bool) { return clock(); },
+            std::move(steps)) {}
+  ClockedExecutable(std::unique_ptr<Executable> program, std::function<double(bool cold)> clock,
                     std::vector<double> steps = {})
       : program_(std::move(program)), clock_(std::move(clock)), steps_(std::move(steps)) {}
   const std::vector<Step>& steps() const override { return program_->steps(); }
@@ -42,14 +47,14 @@ class ClockedExecutable final : public Executable {
     if (!steps_.empty()) seconds = steps_;
     return absl::OkStatus();
   }
-  absl::StatusOr<double> TimeRun(Inputs, Outputs, const std::function<void()>&) override {
-    return clock_();
+  absl::StatusOr<double> TimeRun(Inputs, Outputs, const std::function<void()>& evict) override {
+    return clock_(evict != nullptr);
   }
   MemoryReport memory() const override { return program_->memory(); }
 
  private:
   std::unique_ptr<Executable> program_;
-  std::function<double()> clock_;
+  std::function<double(bool cold)> clock_;
   std::vector<double> steps_;
 };
 

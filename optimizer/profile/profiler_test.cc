@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "base/work.h"
 #include "graph/evaluate.h"
+#include "optimizer/profile/clocked_executable.h"
 #include "runtime/measuring_device.h"
 
 namespace mendel {
@@ -441,6 +442,42 @@ TEST(ProfilerConditions, AreKeptWithTheMeasurement) {
   const std::string description = "not reported: no library reports them";
   EXPECT_THAT(profiler.Conditions(variants, "another"),
               testing::ElementsAre(Cat("before: ", description), Cat("after: ", description)));
+}
+
+/// Counts cold and warm runs.
+class CountingBackend final : public ClockedBackend {
+ public:
+  explicit CountingBackend(const MeasuringDevice* device)
+      : ClockedBackend("counting"), device_(device) {}
+  const MeasuringDevice* measuring_device() const override { return device_; }
+  mutable int cold = 0, warm = 0;
+
+ protected:
+  std::unique_ptr<Executable> WithClock(const Graph&,
+                                        std::unique_ptr<Executable> program) const override {
+    const auto clock = [this](bool is_cold) {
+      ++(is_cold ? cold : warm);
+      return 1e-3;
+    };
+    return std::make_unique<ClockedExecutable>(std::move(program), clock);
+  }
+
+ private:
+  const MeasuringDevice* device_;
+};
+
+TEST(Profiler, RunsAreColdOnTheHostAndWarmOnADevice) {
+  const CountingDevice device;
+  const CountingBackend host(nullptr), gpu(&device);
+  for (const CountingBackend* backend : {&host, &gpu}) {
+    const auto cache = *ProfileCache::Open(":memory:");
+    Profiler profiler(*backend, *cache, {});
+    ASSERT_TRUE(profiler.Compare({{Scaled(2), {}, "the original"}}, 0.01).ok());
+  }
+  EXPECT_GT(host.cold, 0);
+  EXPECT_EQ(host.warm, 0);
+  EXPECT_EQ(gpu.cold, 0);
+  EXPECT_GT(gpu.warm, 0);
 }
 
 TEST(ProfilerConditions, AreNoneWhereNothingIsMeasured) {
