@@ -11,6 +11,7 @@
 #include "kernels/cuda/backend/experiments.h"
 #include "kernels/cuda/cublaslt/library.h"
 #include "kernels/cuda/cublaslt/table.h"
+#include "kernels/cuda/cudnn/compile_budget.h"
 #include "kernels/cuda/cudnn/convolution.h"
 #include "kernels/cuda/cudnn/library.h"
 #include "kernels/cuda/cudnn/table.h"
@@ -23,14 +24,18 @@ namespace {
 
 constexpr char kWorkspaceVariable[] = "MENDEL_CUDA_WORKSPACE_MIB";
 constexpr char kAlgorithmsVariable[] = "MENDEL_CUDA_ALGORITHMS";
+constexpr char kSecondsVariable[] = "MENDEL_CUDA_COMPILE_SECONDS";
+constexpr double kDefaultSeconds = 10, kMostSeconds = 86400;
 constexpr int64_t kDefaultMiB = 256, kMostMiB = int64_t{1} << 20;
 
 absl::StatusOr<const CallLibrary*> OpenCudnnLibrary() {
   MENDEL_ASSIGN_OR_RETURN(const Cudnn* cudnn, Cudnn::Get());
+  MENDEL_ASSIGN_OR_RETURN(const double seconds, CompileSeconds());
   MENDEL_ASSIGN_OR_RETURN(const int64_t workspace, WorkspaceLimit());
   MENDEL_ASSIGN_OR_RETURN(const size_t offered, OfferedAlgorithms());
   MENDEL_ASSIGN_OR_RETURN(std::string device, DevicePropertiesOf(*cudnn, 0));
-  return new CudnnLibrary(*cudnn, std::move(device), workspace, offered);
+  return new CudnnLibrary(*cudnn, std::move(device), workspace, offered,
+                          new CompileBudget(seconds));
 }
 
 absl::StatusOr<const CallLibrary*> OpenCublasLtLibrary() {
@@ -78,6 +83,15 @@ absl::StatusOr<size_t> OfferedAlgorithms() {
                         ", not '", text, "'");
   }
   return static_cast<size_t>(count);
+}
+
+absl::StatusOr<double> CompileSeconds() {
+  const char* text = std::getenv(kSecondsVariable);
+  if (text == nullptr) return kDefaultSeconds;
+  double seconds = -1;
+  if (absl::SimpleAtod(text, &seconds) && seconds >= 0 && seconds <= kMostSeconds) return seconds;
+  return InvalidInput(kSecondsVariable, " must be a number of seconds from 0 to ", kMostSeconds,
+                      ", not '", text, "'");
 }
 
 std::span<const CallLibrary* const> InstalledLibraries() {

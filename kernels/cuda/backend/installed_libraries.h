@@ -21,6 +21,11 @@ absl::StatusOr<int64_t> WorkspaceLimit();
 /// number.
 absl::StatusOr<size_t> OfferedAlgorithms();
 
+/// Seconds that cuDNN may take in a process to compile engines while algorithms are searched:
+/// MENDEL_CUDA_COMPILE_SECONDS of the environment, 0 to 86400, or 10. InvalidArgument where that is
+/// no such number.
+absl::StatusOr<double> CompileSeconds();
+
 /// For device 0 of the driver, which is there; opened once in a process, whose primary context is
 /// kept from then on (KeepPrimaryContext). A library that is absent or cannot be used is left out
 /// ('mendel doctor' says why).

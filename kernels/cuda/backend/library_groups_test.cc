@@ -374,5 +374,22 @@ TEST(InstalledLibraries, TheNumberOfAlgorithmsIsOne) {
   ::unsetenv(variable);
 }
 
+TEST(InstalledLibraries, TheSecondsOfCompilationAreANumber) {
+  const char* const variable = "MENDEL_CUDA_COMPILE_SECONDS";
+  ::unsetenv(variable);
+  EXPECT_EQ(*CompileSeconds(), 10);
+  ::setenv(variable, "0", 1);
+  EXPECT_EQ(*CompileSeconds(), 0);
+  ::setenv(variable, "2.5", 1);
+  EXPECT_EQ(*CompileSeconds(), 2.5);
+  for (const char* bad : {"", "-1", "86401", "nan", "ten"}) {
+    ::setenv(variable, bad, 1);
+    EXPECT_EQ(CompileSeconds().status().code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_THAT(std::string(CompileSeconds().status().message()),
+                HasSubstr(Cat("from 0 to 86400, not '", bad, "'")));
+  }
+  ::unsetenv(variable);
+}
+
 }  // namespace
 }  // namespace mendel::cuda

@@ -1,13 +1,13 @@
 #include "kernels/cuda/cudnn/convolution.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "base/status.h"
 #include "kernels/cuda/cudnn/descriptor.h"
 #include "kernels/cuda/cudnn/engine_json.h"
 #include "kernels/cuda/cudnn/engine_plan.h"
+#include "kernels/cuda/cudnn/operation_graph.h"
 
 namespace mendel::cuda {
 namespace {
@@ -32,99 +32,36 @@ absl::Status Check(const CudnnConvolution& conv) {
   const Shape& to = conv.transposed ? conv.x : conv.y;
   const bool fits = from[1] % conv.w[1] == 0 && conv.w[0] == to[1] && from[0] == to[0];
   if (!fits) return InvalidInput("channels or images of a convolution do not fit");
-  if (!conv.bias && (conv.residual || conv.relu))
+  if (!conv.bias && (conv.residual || conv.HasActivation()))
     return InvalidInput("an epilogue needs a bias, of zeros where there is none");
   return absl::OkStatus();
 }
 
-/// Collects engines, in the order in which they are proposed.
-class EngineList {
- public:
-  EngineList(const EngineQuery& query, const CudnnLimits& limits)
-      : query_(query), limits_(limits) {}
-
-  /// Adds what the heuristics propose. Both kinds may propose the same.
-  absl::Status AddProposals() {
-    for (const int mode : {cudnn::kModeA, cudnn::kModeFallback}) {
-      const auto configs = query_.Proposals(mode);
-      MENDEL_RETURN_IF_ERROR(Note(configs.status()));
-      if (!configs.ok()) continue;
-      for (const EngineQuery::Shared& config : *configs) {
-        if (IsFull()) return absl::OkStatus();
-        MENDEL_RETURN_IF_ERROR(Add(config));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  /// Adds every engine that cuDNN has.
-  absl::Status AddAll() {
-    const auto count = query_.EngineCount();
-    MENDEL_RETURN_IF_ERROR(Note(count.status()));
-    for (int64_t index = 0; count.ok() && index < std::min(*count, kMostEngines) && !IsFull();
-         ++index) {
-      MENDEL_RETURN_IF_ERROR(Add(query_.ConfigOf(index)));
-    }
-    return absl::OkStatus();
-  }
-
-  bool any() const { return any_; }
-  /// Returns the engines, or the first error where it leaves none.
-  absl::StatusOr<std::vector<CudnnEngine>> Take() {
-    if (engines_.empty()) MENDEL_RETURN_IF_ERROR(failed_);
-    return std::move(engines_);
-  }
-
- private:
-  static constexpr int64_t kMostEngines = 1024;
-
-  bool IsFull() const { return engines_.size() >= limits_.engines; }
-
-  absl::Status Add(const absl::StatusOr<EngineQuery::Shared>& config) {
-    MENDEL_RETURN_IF_ERROR(Note(config.status()));
-    if (!config.ok()) return absl::OkStatus();
-    any_ = true;
-    const auto engine = query_.PlannedEngine(*config);
-    MENDEL_RETURN_IF_ERROR(Note(engine.status()));
-    if (!engine.ok() || engine->workspace_bytes > limits_.workspace_bytes) return absl::OkStatus();
-    if (plans_.insert(engine->plan_json).second) engines_.push_back(*engine);
-    return absl::OkStatus();
-  }
-
-  /// Notes an error. Only a lack of memory ends planning. Engines that cuDNN does not have, or that
-  /// fail otherwise, are left out.
-  absl::Status Note(const absl::Status& status) {
-    if (absl::IsResourceExhausted(status)) return status;
-    if (!absl::IsUnimplemented(status)) failed_.Update(status);
-    return absl::OkStatus();
-  }
-
-  const EngineQuery& query_;
-  const CudnnLimits& limits_;
-  std::vector<CudnnEngine> engines_;
-  std::set<std::string> plans_;
-  bool any_ = false;
-  absl::Status failed_;
-};
+absl::StatusOr<EngineQuery> QueryOf(const Cudnn& cudnn, const CudnnConvolution& convolution,
+                                    const CudnnNumerics& numerics, const CudnnLimits& limits,
+                                    const std::string& device_json) {
+  MENDEL_RETURN_IF_ERROR(Check(convolution));
+  MENDEL_ASSIGN_OR_RETURN(EngineQuery::Shared graph, MakeOperationGraph(cudnn, convolution));
+  return EngineQuery::Make(
+      cudnn, std::move(graph),
+      {convolution.dtype, numerics, limits.compiles, WrongEngines(convolution)}, device_json);
+}
 
 }  // namespace
+
+std::vector<int64_t> WrongEngines(const CudnnConvolution& convolution) {
+  if (convolution.transposed && convolution.pads_begin != convolution.pads_end) return {50};
+  return {};
+}
 
 absl::StatusOr<std::vector<CudnnEngine>> PlanConvolution(const Cudnn& cudnn,
                                                          const CudnnConvolution& convolution,
                                                          const CudnnNumerics& numerics,
                                                          const std::string& device_json,
                                                          const CudnnLimits& limits) {
-  MENDEL_RETURN_IF_ERROR(Check(convolution));
   MENDEL_ASSIGN_OR_RETURN(const EngineQuery query,
-                          EngineQuery::Make(cudnn, convolution, numerics, device_json));
-  EngineList list(query, limits);
-  MENDEL_RETURN_IF_ERROR(list.AddProposals());
-  if (limits.exhaustive) MENDEL_RETURN_IF_ERROR(list.AddAll());
-  MENDEL_ASSIGN_OR_RETURN(std::vector<CudnnEngine> engines, list.Take());
-  if (!list.any())
-    return Unsupported("cuDNN ", cudnn.VersionText(),
-                       " has no engine for this convolution on this device");
-  return engines;
+                          QueryOf(cudnn, convolution, numerics, limits, device_json));
+  return PlanEngines(query, limits, "this convolution");
 }
 
 absl::StatusOr<CudnnEngine> PlanConvolutionAgain(
@@ -136,7 +73,7 @@ absl::StatusOr<CudnnEngine> PlanConvolutionAgain(
   if (some.empty()) return Unsupported("no engine is allowed");
   MENDEL_ASSIGN_OR_RETURN(const std::string plan, WithEngine(some[0].plan_json, engine_json));
   MENDEL_ASSIGN_OR_RETURN(const EngineQuery query,
-                          EngineQuery::Make(cudnn, convolution, numerics, device_json));
+                          QueryOf(cudnn, convolution, numerics, limits, device_json));
   MENDEL_ASSIGN_OR_RETURN(CudnnEngine engine, query.PlanOf(index, plan));
   if (engine.workspace_bytes <= limits.workspace_bytes) return engine;
   return Unsupported("engine ", index, " wants ", engine.workspace_bytes,

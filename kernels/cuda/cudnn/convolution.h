@@ -4,16 +4,20 @@
 #define MENDEL_KERNELS_CUDA_CUDNN_CONVOLUTION_H_
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "graph/types.h"
+#include "kernels/cuda/cudnn/engine.h"
 #include "kernels/cuda/cudnn/table.h"
 #include "kernels/cuda/emit/roofline.h"
 
 namespace mendel::cuda {
+
+/// Sigmoid, Silu (y * sigmoid(y)) and Gelu, by the error function or by tanh, are computed by cuDNN
+/// engines that are compiled at run time.
+enum class CudnnActivation { kNone, kRelu, kSigmoid, kSilu, kGelu, kGeluTanh };
 
 /// y = activation(conv(x, w) + residual + bias), sums in f32. Shapes are [N, C, spatial...] in
 /// whatever layout.
@@ -26,48 +30,28 @@ struct CudnnConvolution {
   Ints strides, dilations, pads_begin, pads_end;
   bool bias = false;      ///< a tensor [1, out channels, 1...]
   bool residual = false;  ///< a tensor of y's shape and layout; needs a bias
-  bool relu = false;      ///< needs a bias
+  CudnnActivation activation = CudnnActivation::kNone;  ///< needs a bias
+
+  bool HasActivation() const { return activation != CudnnActivation::kNone; }
 };
 
 /// Ids of the tensors that a plan reads and writes.
 enum CudnnTensorId : int64_t { kCudnnX = 1, kCudnnW, kCudnnBias, kCudnnResidual, kCudnnY };
 
-/// The arithmetic that an engine may use, besides f32 sums in another order.
-struct CudnnNumerics {
-  /// f32 is multiplied as TF32, by tensor cores, and never otherwise. f16 and bf16 may always use
-  /// them, since they are exact products of the stored numbers. Engines that convert f32 to smaller
-  /// formats than TF32 are never used.
-  bool tf32 = false;
-  bool winograd = false;  ///< and Fourier transforms
-};
-
-/// The limits of planning.
-struct CudnnLimits {
-  size_t engines = 1;
-  int64_t workspace_bytes = std::numeric_limits<int64_t>::max();  ///< workspace bytes of an engine
-  /// Planning adds every engine that cuDNN has, by number, to the heuristics' proposals, with
-  /// cuDNN's own choice of its knobs.
-  bool exhaustive = false;
-};
-
-struct CudnnEngine {
-  std::string plan_json;  ///< what cuDNN of the same version makes the execution plan of again
-  int64_t workspace_bytes = 0;
-  int64_t index = 0;       ///< cuDNN's number of the engine among those for this kind of graph
-  std::vector<int> notes;  ///< cudnn::kTensorCores and so on
-  bool compiled_at_run_time = false;
-};
+/// Engines that a GPU has shown to compute `convolution` wrongly: number 50 of transposed
+/// convolutions ignores that pads differ at the two ends (cuDNN 9.19, sm_90;
+/// bench/results/gpu-nvidia-h200-2026-11-28.md). No note of cuDNN's says so.
+std::vector<int64_t> WrongEngines(const CudnnConvolution& convolution);
 
 /// Execution plans for the device with these properties, those that cuDNN's heuristics rank best
-/// first; none where `numerics` or `limits` forbid all. Engines whose kernels cuDNN compiles at run
-/// time are left out: that takes seconds a convolution, and a driver. Proposals that cuDNN answers
-/// with an error are left out, too. InvalidArgument for shapes that do not fit or an epilogue
+/// first; none where `numerics` or `limits` forbid all. Proposals that cuDNN answers with an error
+/// are left out. InvalidArgument for shapes that do not fit or an epilogue
 /// without bias, Unimplemented where cuDNN has no engine, ResourceExhausted for memory, Internal
 /// for other errors that leave no engine.
 ///
-/// The epilogue is in this order because cuDNN has compiled engines for it. An activation straight
-/// after the sums, the bias before the residual, or other activations are compiled at run time,
-/// which needs a driver: those stay Mendel's native kernels.
+/// The epilogue is in this order because cuDNN has compiled engines for it with Relu or without an
+/// activation. Other activations, and every epilogue of a transposed convolution, have engines that
+/// are compiled at run time alone (CudnnLimits::compiles), with the channels last.
 absl::StatusOr<std::vector<CudnnEngine>> PlanConvolution(const Cudnn& cudnn,
                                                          const CudnnConvolution& convolution,
                                                          const CudnnNumerics& numerics,

@@ -11,14 +11,15 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/cudnn/descriptor.h"
-#include "kernels/cuda/cudnn/engine_plan.h"
 #include "kernels/cuda/cudnn/library_case.h"
 #include "kernels/cuda/testing/fake/fake_cudnn.h"
 
 namespace mendel::cuda {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 struct Form {
   std::string name;
@@ -53,7 +54,7 @@ std::vector<Form> Forms() {
       CudnnConvolution one = conv;
       one.bias = epilogue > 0;
       one.residual = epilogue > 2;
-      one.relu = epilogue > 1;
+      if (epilogue > 1) one.activation = CudnnActivation::kRelu;
       constexpr const char* kNames[] = {"", " + bias", " + bias, relu", " + residual + bias, relu"};
       forms.push_back({name + kNames[epilogue], one});
     }
@@ -118,13 +119,12 @@ TEST(CudnnConvolution, EnginesThatAreKnownToBeWrongAreNotTaken) {
   convolution.transposed = true;
   convolution.pads_begin = {0, 2};
   convolution.pads_end = {0, 0};
-  EXPECT_TRUE(KnownWrong(convolution, 50));
-  EXPECT_FALSE(KnownWrong(convolution, 49));
+  EXPECT_THAT(WrongEngines(convolution), ElementsAre(50));
   convolution.pads_end = {0, 2};
-  EXPECT_FALSE(KnownWrong(convolution, 50)) << "even pads";
+  EXPECT_THAT(WrongEngines(convolution), IsEmpty()) << "even pads";
   convolution.transposed = false;
   convolution.pads_end = {0, 0};
-  EXPECT_FALSE(KnownWrong(convolution, 50)) << "not transposed: engines have other numbers";
+  EXPECT_THAT(WrongEngines(convolution), IsEmpty()) << "not transposed: engines have other numbers";
 }
 
 TEST(CudnnConvolution, PlansAreMadeAgainWithoutADevice) {
@@ -166,7 +166,8 @@ TEST(CudnnConvolution, PlansAreMadeAgainWithoutADevice) {
 
 TEST(CudnnConvolution, EveryCallMayFail) {
   CudnnConvolution conv = Same(2, DType::kF32, true, 1, 1);
-  conv.bias = conv.residual = conv.relu = true;
+  conv.bias = conv.residual = true;
+  conv.activation = CudnnActivation::kRelu;
   FakeCudnn fake;
   const auto plan = [&](int64_t call, int error) {
     fake.FailAt(call, error);
@@ -219,7 +220,7 @@ TEST(CudnnConvolution, WrongOnesAreRefused) {
   };
   constexpr auto kBad = absl::StatusCode::kInvalidArgument;
   EXPECT_EQ(refusal([](CudnnConvolution&) {}), absl::StatusCode::kOk);
-  EXPECT_EQ(refusal([](CudnnConvolution& c) { c.relu = true; }), kBad);
+  EXPECT_EQ(refusal([](CudnnConvolution& c) { c.activation = CudnnActivation::kRelu; }), kBad);
   EXPECT_EQ(refusal([](CudnnConvolution& c) { c.residual = true; }), kBad);
   EXPECT_EQ(refusal([](CudnnConvolution& c) { c.w[1] = 3; }), kBad);
   EXPECT_EQ(refusal([](CudnnConvolution& c) { c.y[1] = 32; }), kBad);

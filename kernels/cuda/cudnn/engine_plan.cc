@@ -1,10 +1,10 @@
 #include "kernels/cuda/cudnn/engine_plan.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/status.h"
-#include "kernels/cuda/cudnn/operation_graph.h"
 
 namespace mendel::cuda {
 namespace {
@@ -45,24 +45,91 @@ absl::StatusOr<CudnnEngine> EngineOf(const Cudnn& cudnn, const Descriptor& confi
   return DescribedEngine(descriptor);
 }
 
-bool Allowed(const CudnnEngine& engine, DType dtype, const CudnnNumerics& numerics) {
-  if (engine.compiled_at_run_time) return false;
+bool Allowed(const CudnnEngine& engine, const EngineRules& rules) {
+  const auto& [dtype, numerics, compiles, wrong] = rules;
+  if (engine.compiled_at_run_time && !compiles) return false;
   const bool tensor_cores =
       std::count(engine.notes.begin(), engine.notes.end(), cudnn::kTensorCores) > 0;
   if (dtype == DType::kF32 && tensor_cores != numerics.tf32) return false;
-  return std::none_of(engine.notes.begin(), engine.notes.end(), [&](int note) {
-    if (note == cudnn::kDownConverts) return dtype == DType::kF32;
+  return std::none_of(engine.notes.begin(), engine.notes.end(), [&rules](int note) {
+    if (note == cudnn::kDownConverts) return rules.dtype == DType::kF32;
     if (note == cudnn::kReducedSums || note == cudnn::kVaries)
       return true;  // never: plans repeat their numbers
-    return note >= cudnn::kFourier && note < cudnn::kNoteCount - 1 && !numerics.winograd;
+    return note >= cudnn::kFourier && note < cudnn::kNoteCount - 1 && !rules.numerics.winograd;
   });
 }
 
-}  // namespace
+/// Collects engines, in the order in which they are proposed.
+class EngineList {
+ public:
+  EngineList(const EngineQuery& query, const CudnnLimits& limits)
+      : query_(query), limits_(limits) {}
 
-bool KnownWrong(const CudnnConvolution& convolution, int64_t engine) {
-  return convolution.transposed && engine == 50 && convolution.pads_begin != convolution.pads_end;
-}
+  /// Adds what the heuristics propose. Both kinds may propose the same.
+  absl::Status AddProposals() {
+    for (const int mode : {cudnn::kModeA, cudnn::kModeFallback}) {
+      const auto configs = query_.Proposals(mode);
+      MENDEL_RETURN_IF_ERROR(Note(configs.status()));
+      if (!configs.ok()) continue;
+      for (const EngineQuery::Shared& config : *configs) {
+        if (IsFull()) return absl::OkStatus();
+        MENDEL_RETURN_IF_ERROR(Add(config));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  /// Adds every engine that cuDNN has.
+  absl::Status AddAll() {
+    const auto count = query_.EngineCount();
+    MENDEL_RETURN_IF_ERROR(Note(count.status()));
+    for (int64_t index = 0; count.ok() && index < std::min(*count, kMostEngines) && !IsFull();
+         ++index) {
+      MENDEL_RETURN_IF_ERROR(Add(query_.ConfigOf(index)));
+    }
+    return absl::OkStatus();
+  }
+
+  bool any() const { return any_; }
+  /// Returns the engines, or the first error where it leaves none.
+  absl::StatusOr<std::vector<CudnnEngine>> Take() {
+    if (engines_.empty()) MENDEL_RETURN_IF_ERROR(failed_);
+    return std::move(engines_);
+  }
+
+ private:
+  static constexpr int64_t kMostEngines = 1024;
+
+  bool IsFull() const { return engines_.size() >= limits_.engines; }
+
+  absl::Status Add(const absl::StatusOr<EngineQuery::Shared>& config) {
+    MENDEL_RETURN_IF_ERROR(Note(config.status()));
+    if (!config.ok()) return absl::OkStatus();
+    any_ = true;
+    const auto engine = query_.PlannedEngine(*config);
+    MENDEL_RETURN_IF_ERROR(Note(engine.status()));
+    if (!engine.ok() || engine->workspace_bytes > limits_.workspace_bytes) return absl::OkStatus();
+    if (plans_.insert(engine->plan_json).second) engines_.push_back(*engine);
+    return absl::OkStatus();
+  }
+
+  /// Notes an error. Only a lack of memory ends planning. Engines that cuDNN does not have, or that
+  /// fail otherwise, are left out.
+  absl::Status Note(const absl::Status& status) {
+    if (absl::IsResourceExhausted(status)) return status;
+    if (!absl::IsUnimplemented(status)) failed_.Update(status);
+    return absl::OkStatus();
+  }
+
+  const EngineQuery& query_;
+  const CudnnLimits& limits_;
+  std::vector<CudnnEngine> engines_;
+  std::set<std::string> plans_;
+  bool any_ = false;
+  absl::Status failed_;
+};
+
+}  // namespace
 
 absl::StatusOr<std::string> TextOf(const Descriptor& descriptor, int name) {
   MENDEL_ASSIGN_OR_RETURN(const int64_t size, descriptor.Get(name, cudnn::kChar, 0, nullptr));
@@ -71,15 +138,12 @@ absl::StatusOr<std::string> TextOf(const Descriptor& descriptor, int name) {
   return text.substr(0, text.find('\0'));
 }
 
-absl::StatusOr<EngineQuery> EngineQuery::Make(const Cudnn& cudnn,
-                                              const CudnnConvolution& convolution,
-                                              const CudnnNumerics& numerics,
+absl::StatusOr<EngineQuery> EngineQuery::Make(const Cudnn& cudnn, Shared graph, EngineRules rules,
                                               const std::string& device_json) {
-  EngineQuery query(cudnn, convolution, numerics);
+  EngineQuery query(cudnn, std::move(graph), std::move(rules));
   query.device_ = std::make_shared<Descriptor>(cudnn, cudnn::kDevice, "the device's properties");
   query.device_->Text(cudnn::kDeviceJson, device_json);
   MENDEL_RETURN_IF_ERROR(query.device_->Finalize());
-  MENDEL_ASSIGN_OR_RETURN(query.graph_, MakeOperationGraph(cudnn, convolution));
   return query;
 }
 
@@ -147,9 +211,10 @@ absl::StatusOr<CudnnEngine> EngineQuery::PlanOf(int64_t index, const std::string
 }
 
 absl::Status EngineQuery::CheckAllowed(const CudnnEngine& engine) const {
-  if (KnownWrong(convolution_, engine.index))
+  const std::vector<int64_t>& wrong = rules_.wrong;
+  if (std::find(wrong.begin(), wrong.end(), engine.index) != wrong.end())
     return Unsupported("engine ", engine.index, " computes this wrongly");
-  if (Allowed(engine, convolution_.dtype, numerics_)) return absl::OkStatus();
+  if (Allowed(engine, rules_)) return absl::OkStatus();
   return Unsupported("engine ", engine.index, " is not allowed");
 }
 
@@ -160,6 +225,17 @@ absl::Status EngineQuery::Finish(Descriptor& plan, CudnnEngine& engine) const {
       plan.Get(cudnn::kPlanWorkspace, cudnn::kInt64, 1, &engine.workspace_bytes).status());
   MENDEL_ASSIGN_OR_RETURN(engine.plan_json, TextOf(plan, cudnn::kPlanJson));
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<CudnnEngine>> PlanEngines(const EngineQuery& query,
+                                                     const CudnnLimits& limits,
+                                                     const std::string& what) {
+  EngineList list(query, limits);
+  MENDEL_RETURN_IF_ERROR(list.AddProposals());
+  if (limits.exhaustive) MENDEL_RETURN_IF_ERROR(list.AddAll());
+  MENDEL_ASSIGN_OR_RETURN(std::vector<CudnnEngine> engines, list.Take());
+  if (!list.any()) return Unsupported("cuDNN has no engine for ", what, " on this device");
+  return engines;
 }
 
 }  // namespace mendel::cuda

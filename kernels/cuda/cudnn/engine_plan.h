@@ -6,26 +6,30 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kernels/cuda/cudnn/convolution.h"
+#include "graph/types.h"
 #include "kernels/cuda/cudnn/descriptor.h"
+#include "kernels/cuda/cudnn/engine.h"
 
 namespace mendel::cuda {
 
-/// True for an engine that a GPU has shown to compute `convolution` wrongly: number 50 of
-/// transposed convolutions ignores that pads differ at the two ends (cuDNN 9.19, sm_90;
-/// bench/results/gpu-nvidia-h200-2026-11-28.md). No note of cuDNN's says so.
-bool KnownWrong(const CudnnConvolution& convolution, int64_t engine);
+/// The rules by which engines of an operation graph are allowed.
+struct EngineRules {
+  DType dtype;  ///< of what is multiplied
+  CudnnNumerics numerics;
+  bool compiles = false;            ///< CudnnLimits::compiles
+  std::vector<int64_t> wrong = {};  ///< engines that compute this graph wrongly
+};
 
-/// A query for the engines of one convolution. `cudnn` outlives it.
+/// A query for the engines of one operation graph. `cudnn` outlives it.
 class EngineQuery {
  public:
   using Shared = std::shared_ptr<Descriptor>;
 
-  static absl::StatusOr<EngineQuery> Make(const Cudnn& cudnn, const CudnnConvolution& convolution,
-                                          const CudnnNumerics& numerics,
+  static absl::StatusOr<EngineQuery> Make(const Cudnn& cudnn, Shared graph, EngineRules rules,
                                           const std::string& device_json);
 
   /// Configurations that the heuristics of `mode` propose, best first.
@@ -43,18 +47,24 @@ class EngineQuery {
   absl::StatusOr<CudnnEngine> PlanOf(int64_t index, const std::string& plan_json) const;
 
  private:
-  EngineQuery(const Cudnn& cudnn, const CudnnConvolution& convolution,
-              const CudnnNumerics& numerics)
-      : cudnn_(cudnn), convolution_(convolution), numerics_(numerics) {}
+  EngineQuery(const Cudnn& cudnn, Shared graph, EngineRules rules)
+      : cudnn_(cudnn), rules_(std::move(rules)), graph_(std::move(graph)) {}
   absl::Status CheckAllowed(const CudnnEngine& engine) const;
   /// Finishes the plan, which has its configuration or text, and completes `engine`.
   absl::Status Finish(Descriptor& plan, CudnnEngine& engine) const;
 
   const Cudnn& cudnn_;
-  CudnnConvolution convolution_;
-  CudnnNumerics numerics_;
+  EngineRules rules_;
   Shared device_, graph_;
 };
+
+/// The engines that `query` finds within the limits, those that the heuristics rank best first;
+/// none where rules or limits forbid all. Proposals that cuDNN answers with an error are left out.
+/// Unimplemented, naming `what`, where cuDNN proposes nothing. ResourceExhausted for memory, and
+/// other errors where they leave no engine.
+absl::StatusOr<std::vector<CudnnEngine>> PlanEngines(const EngineQuery& query,
+                                                     const CudnnLimits& limits,
+                                                     const std::string& what);
 
 /// A text of unknown length, up to its end.
 absl::StatusOr<std::string> TextOf(const Descriptor& descriptor, int name);

@@ -220,7 +220,8 @@ TEST(CudnnExhaustive, EnginesAreMadeAgainWithoutADevice) {
     conv.x = conv.y = {2, 64, 28, 28};
     conv.w = {64, 64, 3, 3};
     conv.strides = conv.dilations = conv.pads_begin = conv.pads_end = {1, 1};
-    conv.bias = conv.relu = epilogue;
+    conv.bias = epilogue;
+    if (epilogue) conv.activation = CudnnActivation::kRelu;
     const std::string device = DevicePropertiesJson(*GpuOf(90));
     const CudnnNumerics strict;
     const auto listed = PlanConvolution(*cudnn, conv, strict, device, {.engines = 1024});

@@ -18,6 +18,8 @@ constexpr int64_t kThreads = 256;
 
 ConvolutionMatch FinishedByKernel(ConvolutionMatch match, const MemoryFormat& form) {
   MENDEL_CHECK(form.IsOwn() || !match.convolution.residual);
+  MENDEL_CHECK(match.convolution.activation == CudnnActivation::kNone ||
+               match.convolution.activation == CudnnActivation::kRelu);
   CudnnConvolution& conv = match.convolution;
   const int64_t count = NumElements(conv.y), channels = conv.y[1];
   const int64_t plane = count / (conv.y[0] * channels);
@@ -43,13 +45,14 @@ ConvolutionMatch FinishedByKernel(ConvolutionMatch match, const MemoryFormat& fo
           "static_cast<long long>(blockIdx.x) * ", kThreads,
           " + static_cast<long long>(threadIdx.x);\n  if (f >= ", count, ") return;\n  const ",
           RealName(conv.dtype), " sum = ", sum, ";\n  y[f] = ", left_storage, "::Store(",
-          conv.relu ? "Relu(sum)" : "sum", ");\n}\n");
+          conv.HasActivation() ? "Relu(sum)" : "sum", ");\n}\n");
   kernel.name = Cat("finish_", Sha256Hex(rest).substr(0, 24));
   kernel.text =
       Cat("extern \"C\" __global__ void __launch_bounds__(", kThreads, ") ", kernel.name, rest);
   kernel.launch = {static_cast<unsigned>((count + kThreads - 1) / kThreads),
                    static_cast<unsigned>(kThreads), 0};
-  conv.bias = conv.residual = conv.relu = false;
+  conv.bias = conv.residual = false;
+  conv.activation = CudnnActivation::kNone;
   match.group.operands.resize(2);
   match.tensors = {kCudnnX, kCudnnW, kCudnnY};
   if (!form.IsOwn()) SetForm(match, form);

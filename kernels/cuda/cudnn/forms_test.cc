@@ -71,7 +71,8 @@ CudnnConvolution ConvolutionOf(const GraphForm& form) {
   if (conv.transposed) std::swap(conv.x, conv.y);
   conv.bias = form.product != kSums && !conv.transposed;
   conv.residual = form.product == kResidual || form.product == kResidualRelu;
-  conv.relu = form.product == kBiasRelu || form.product == kResidualRelu;
+  if (form.product == kBiasRelu || form.product == kResidualRelu)
+    conv.activation = CudnnActivation::kRelu;
   return conv;
 }
 

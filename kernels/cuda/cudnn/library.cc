@@ -16,13 +16,20 @@ constexpr std::string_view kOf = " nodes by ";
 
 std::string KeyOf(const CudnnConvolution& conv, const CudnnNumerics& numerics, size_t count) {
   std::string key = Cat(count, " ", numerics.tf32, numerics.winograd, " ", DTypeName(conv.dtype),
-                        conv.channels_last, conv.transposed, conv.bias, conv.residual, conv.relu);
+                        conv.channels_last, conv.transposed, conv.bias, conv.residual,
+                        static_cast<int>(conv.activation));
   for (const Ints* values : {&conv.x, &conv.w, &conv.y, &conv.strides, &conv.dilations,
                              &conv.pads_begin, &conv.pads_end}) {
     for (const int64_t value : *values) key += Cat(" ", value);
     key += ";";
   }
   return key;
+}
+
+/// True where no compiled engine of cuDNN's has this epilogue.
+bool NeedsFusion(const CudnnConvolution& convolution) {
+  if (convolution.transposed) return convolution.bias;
+  return convolution.HasActivation() && convolution.activation != CudnnActivation::kRelu;
 }
 
 /// A native kernel computes the epilogue of a transposed convolution, which no compiled engine has:
@@ -46,20 +53,31 @@ struct CudnnLibrary::Kind {
   std::string_view name;
   Numerics technique;
   MemoryFormat form;
+  bool fused = false;  ///< with epilogues that no compiled engine has
 
+  /// True where it multiplies values of this dtype.
+  bool Takes(DType dtype) const {
+    if (fused && !is_tf32() && !form.rounded.has_value()) return dtype != DType::kF32;
+    return is_strict() || dtype == DType::kF32;
+  }
   bool is_strict() const { return technique == Numerics::kStrict; }
   bool is_tf32() const { return technique == Numerics::kTf32; }
 };
 
 std::span<const CudnnLibrary::Kind> CudnnLibrary::Kinds() {
-  static constexpr Kind kKinds[] = {{"cudnn", Numerics::kStrict, {}},
-                                    {"cudnn-nhwc", Numerics::kStrict, {true}},
-                                    {"cudnn-tf32", Numerics::kTf32, {}},
-                                    {"cudnn-tf32-nhwc", Numerics::kTf32, {true}},
-                                    {"cudnn-f16", Numerics::kF16, {false, DType::kF16}},
-                                    {"cudnn-f16-nhwc", Numerics::kF16, {true, DType::kF16}},
-                                    {"cudnn-bf16", Numerics::kBf16, {false, DType::kBF16}},
-                                    {"cudnn-bf16-nhwc", Numerics::kBf16, {true, DType::kBF16}}};
+  static constexpr Kind kKinds[] = {
+      {"cudnn", Numerics::kStrict, {}},
+      {"cudnn-nhwc", Numerics::kStrict, {true}},
+      {"cudnn-tf32", Numerics::kTf32, {}},
+      {"cudnn-tf32-nhwc", Numerics::kTf32, {true}},
+      {"cudnn-f16", Numerics::kF16, {false, DType::kF16}},
+      {"cudnn-f16-nhwc", Numerics::kF16, {true, DType::kF16}},
+      {"cudnn-bf16", Numerics::kBf16, {false, DType::kBF16}},
+      {"cudnn-bf16-nhwc", Numerics::kBf16, {true, DType::kBF16}},
+      {"cudnn-fused", Numerics::kDefault, {true}, true},
+      {"cudnn-tf32-fused", Numerics::kTf32, {true}, true},
+      {"cudnn-f16-fused", Numerics::kF16, {true, DType::kF16}, true},
+      {"cudnn-bf16-fused", Numerics::kBf16, {true, DType::kBF16}, true}};
   return kKinds;
 }
 
@@ -94,7 +112,8 @@ std::vector<std::string> CudnnLibrary::Algorithms(const GroupingScope& scope, in
   std::vector<std::string> names;
   for (const Kind& kind : Kinds()) {
     if (!Allows(numerics, kind.technique)) continue;
-    const auto planned = Plan(scope, node, kind, numerics, offered_);
+    if (kind.fused && budget_ == nullptr) continue;
+    const auto planned = Plan(scope, node, kind, numerics, kind.fused ? 1 : offered_, true);
     if (!planned.ok()) continue;
     for (size_t rank = 0; rank < planned->engines.size(); ++rank)
       names.push_back(RankedName(kind.name, rank));
@@ -110,12 +129,13 @@ absl::StatusOr<LibraryGroup> CudnnLibrary::Group(const GroupingScope& scope, int
   const Kind* kind = KindOf(algorithm, numerics);
   const int rank = RankOf(algorithm);
   const auto wanted = static_cast<size_t>(std::max(rank, 0)) + 1;
+  const bool fused = kind != nullptr && kind->fused;
+  const size_t least = fused ? 1 : std::min(offered_, kMostOffered);
   auto planned = kind == nullptr
                      ? Planned{}
-                     : Plan(scope, node, *kind, numerics,
-                            std::clamp(wanted, std::min(offered_, kMostOffered), kMostOffered));
+                     : Plan(scope, node, *kind, numerics, std::clamp(wanted, least, kMostOffered));
   // Engines beyond the heuristics' list come from a search of every engine.
-  if (planned.ok() && wanted > planned->engines.size() && !planned->engines.empty()) {
+  if (planned.ok() && !fused && wanted > planned->engines.size() && !planned->engines.empty()) {
     planned = Plan(scope, node, *kind, numerics, kEveryEngine);
   }
   if (!planned.ok())
@@ -132,7 +152,8 @@ absl::StatusOr<LibraryGroup> CudnnLibrary::Group(const GroupingScope& scope, int
 LibraryGroup CudnnLibrary::Called(const Kind& kind, ConvolutionMatch match,
                                   CudnnEngine engine) const {
   LibraryGroup group = std::move(match.group);
-  if (const auto json = EngineJsonOf(engine.plan_json)) {
+  if (const auto json =
+          engine.compiled_at_run_time ? std::nullopt : EngineJsonOf(engine.plan_json)) {
     group.engine = StoredEngine{
         .library = Version(), .device = "", .text = Cat(group.nodes.size(), kOf, *json)};
   }
@@ -178,9 +199,12 @@ absl::StatusOr<LibraryGroup> CudnnLibrary::GroupAgain(const GroupingScope& scope
 
 std::vector<ConvolutionMatch> CudnnLibrary::MatchesOf(const GroupingScope& scope, int32_t node,
                                                       const Kind& kind, Numerics numerics) {
-  std::vector<ConvolutionMatch> matches = MatchConvolution(scope, node, numerics);
-  if (matches.empty() || (!kind.is_strict() && matches[0].convolution.dtype != DType::kF32))
-    return {};
+  std::vector<ConvolutionMatch> matches = MatchConvolution(scope, node, numerics, kind.fused);
+  if (kind.fused) {
+    std::erase_if(matches,
+                  [](const ConvolutionMatch& match) { return !NeedsFusion(match.convolution); });
+  }
+  if (matches.empty() || !kind.Takes(matches[0].convolution.dtype)) return {};
   const bool transposed = matches[0].convolution.transposed;
   if (kind.form.IsOwn() && !transposed) return matches;
   const bool has_constant_weights =
@@ -191,7 +215,7 @@ std::vector<ConvolutionMatch> CudnnLibrary::MatchesOf(const GroupingScope& scope
       return AddsBeyond(scope.graph, match, *kind.form.rounded);
     });
   }
-  if (transposed) return FinishedMatches(std::move(matches), kind.form);
+  if (transposed && !kind.fused) return FinishedMatches(std::move(matches), kind.form);
   for (ConvolutionMatch& match : matches) SetForm(match, kind.form);
   return matches;
 }
@@ -200,8 +224,8 @@ std::vector<std::string> CudnnLibrary::FormNames(const GroupingScope& scope, int
                                                  Numerics numerics) {
   std::vector<std::string> names;
   for (const Kind& kind : Kinds()) {
-    if (Allows(numerics, kind.technique) && !MatchesOf(scope, node, kind, numerics).empty())
-      names.emplace_back(kind.name);
+    if (kind.fused || !Allows(numerics, kind.technique)) continue;
+    if (!MatchesOf(scope, node, kind, numerics).empty()) names.emplace_back(kind.name);
   }
   return names;
 }
@@ -210,7 +234,8 @@ absl::StatusOr<LibraryGroup> CudnnLibrary::FormOf(const GroupingScope& scope, in
                                                   const std::string& algorithm, Numerics numerics) {
   const Kind* kind = KindOf(algorithm, numerics);
   std::vector<ConvolutionMatch> matches;
-  if (kind != nullptr && RankOf(algorithm) >= 0) matches = MatchesOf(scope, node, *kind, numerics);
+  if (kind != nullptr && !kind->fused && RankOf(algorithm) >= 0)
+    matches = MatchesOf(scope, node, *kind, numerics);
   if (matches.empty())
     return InvalidInput("cuDNN has no form '", algorithm, "' for it, numerics ",
                         NumericsName(numerics));
@@ -219,18 +244,18 @@ absl::StatusOr<LibraryGroup> CudnnLibrary::FormOf(const GroupingScope& scope, in
 
 absl::StatusOr<CudnnLibrary::Planned> CudnnLibrary::Plan(const GroupingScope& scope, int32_t node,
                                                          const Kind& kind, Numerics numerics,
-                                                         size_t count) const {
+                                                         size_t count, bool offer) const {
   std::vector<ConvolutionMatch> matches = MatchesOf(scope, node, kind, numerics);
-  const CudnnNumerics allowed = NumbersOf(kind, numerics);
   for (ConvolutionMatch& match : matches) {
     // The epilogue's length does not depend on the number of engines that are requested.
-    auto engines = EnginesOf(match.convolution, allowed, std::min(count, kMostOffered));
+    auto engines =
+        EnginesOf(match.convolution, kind, numerics, std::min(count, kMostOffered), offer);
     const bool shorter = &match != &matches.back() && !absl::IsResourceExhausted(engines.status());
     if (!engines.ok() && shorter) continue;
     MENDEL_RETURN_IF_ERROR(engines.status());
     if (engines->empty()) continue;
     if (count > kMostOffered) {
-      MENDEL_ASSIGN_OR_RETURN(engines, EnginesOf(match.convolution, allowed, count));
+      MENDEL_ASSIGN_OR_RETURN(engines, EnginesOf(match.convolution, kind, numerics, count, offer));
     }
     return Planned{std::move(match), *std::move(engines)};
   }
@@ -238,14 +263,21 @@ absl::StatusOr<CudnnLibrary::Planned> CudnnLibrary::Plan(const GroupingScope& sc
 }
 
 absl::StatusOr<CudnnLibrary::Engines> CudnnLibrary::EnginesOf(const CudnnConvolution& convolution,
-                                                              const CudnnNumerics& numerics,
-                                                              size_t count) const {
-  const std::string key = KeyOf(convolution, numerics, count);
+                                                              const Kind& kind, Numerics numerics,
+                                                              size_t count, bool offer) const {
+  const CudnnNumerics allowed = NumbersOf(kind, numerics);
+  const std::string key = KeyOf(convolution, allowed, count);
   const std::lock_guard lock(mutex_);
   if (const auto known = planned_.find(key); known != planned_.end()) return known->second;
-  auto engines = PlanConvolution(
-      cudnn_, convolution, numerics, device_json_,
-      {.engines = count, .workspace_bytes = workspace_bytes_, .exhaustive = count > kMostOffered});
+  if (kind.fused && offer && budget_->IsSpent()) return Engines();
+  const CudnnLimits limits = {.engines = count,
+                              .workspace_bytes = workspace_bytes_,
+                              .exhaustive = count > kMostOffered,
+                              .compiles = kind.fused};
+  const auto plan = [&] {
+    return PlanConvolution(cudnn_, convolution, allowed, device_json_, limits);
+  };
+  auto engines = kind.fused && offer ? budget_->Spend(plan) : plan();
   if (absl::IsUnimplemented(engines.status())) engines = Engines();
   MENDEL_RETURN_IF_ERROR(engines.status());
   return planned_[key] = *std::move(engines);

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/backend/library_groups.h"
+#include "kernels/cuda/cudnn/compile_budget.h"
 #include "kernels/cuda/cudnn/convolution.h"
 #include "kernels/cuda/cudnn/match.h"
 #include "kernels/cuda/cudnn/table.h"
@@ -32,6 +33,13 @@ namespace mendel::cuda {
 /// dtype of all tensors. Sums are f32, and no engine transforms its operands. A native kernel
 /// computes a transposed convolution's epilogue (finish_kernel.h).
 ///
+/// "cudnn-tf32-fused", "cudnn-f16-fused" and "cudnn-bf16-fused" multiply in the same ways, and
+/// "cudnn-fused" multiplies stored f16 and bf16 where the class is not `strict`. All have the
+/// channels last and constant weights. They compute epilogues that only engines have which cuDNN
+/// compiles at run time: Sigmoid, Silu and Gelu, and any epilogue of a transposed convolution. One
+/// engine of a kind is offered, while `budget` lasts. A plan that names one compiles it again where
+/// it is loaded. No plan stores such an engine, since cuDNN would make it of machine code alone.
+///
 /// The engine of a name depends on the version of cuDNN, the device and the limits, which Identity
 /// reports. A shorter epilogue is taken where no engine has the whole one, or cuDNN returns an
 /// error other than for memory.
@@ -41,13 +49,15 @@ class CudnnLibrary final : public CallLibrary {
   /// `workspace_bytes` of workspace a call.
   /// `cudnn` outlives this and its calls. `offered`: algorithms of a node and kind ("cudnn",
   /// "cudnn-nhwc"), at most kMostOffered, or kEveryEngine: those that cuDNN's heuristics list come
-  /// first, then all others that cuDNN has.
+  /// first, then all others that cuDNN has. `budget` outlives this; null: no name of a kind that is
+  /// compiled at run time is offered.
   CudnnLibrary(const Cudnn& cudnn, std::string device_json, int64_t workspace_bytes,
-               size_t offered = kOffered)
+               size_t offered = kOffered, CompileBudget* budget = nullptr)
       : cudnn_(cudnn),
         device_json_(std::move(device_json)),
         workspace_bytes_(workspace_bytes),
-        offered_(offered) {}
+        offered_(offered),
+        budget_(budget) {}
 
   std::string_view name() const override { return "cudnn"; }
   std::string Identity() const override;
@@ -67,9 +77,9 @@ class CudnnLibrary final : public CallLibrary {
                                           const std::string& algorithm, Numerics numerics,
                                           const StoredEngine& engine) const override;
 
-  /// These two need no cuDNN: the names of the kinds whose form the node has, and the group that a
-  /// call of such a name computes at most. An engine need not exist. InvalidArgument for a name
-  /// that is none of them.
+  /// These two need no cuDNN: the names of the kinds whose form the node has, without those that
+  /// are compiled at run time, and the group that a call of such a name computes at most. An engine
+  /// need not exist. InvalidArgument for a name that is none of them.
   static std::vector<std::string> FormNames(const GroupingScope& scope, int32_t node,
                                             Numerics numerics);
   static absl::StatusOr<LibraryGroup> FormOf(const GroupingScope& scope, int32_t node,
@@ -85,22 +95,24 @@ class CudnnLibrary final : public CallLibrary {
   static std::span<const Kind> Kinds();
   /// Null where `numerics` does not allow the kind, or where no kind has this name.
   static const Kind* KindOf(std::string_view algorithm, Numerics numerics);
-  /// The node's match with `count` engines, or as many as there are.
+  /// The node's match with `count` engines, or as many as there are. `offer`: for Algorithms, which
+  /// keeps to the budget.
   absl::StatusOr<Planned> Plan(const GroupingScope& scope, int32_t node, const Kind& kind,
-                               Numerics numerics, size_t count) const;
+                               Numerics numerics, size_t count, bool offer = false) const;
   static CudnnNumerics NumbersOf(const Kind& kind, Numerics numerics);
   std::string Version() const;
   LibraryGroup Called(const Kind& kind, ConvolutionMatch match, CudnnEngine engine) const;
   /// The node's matches as algorithms of the kind compute them; empty where none does.
   static std::vector<ConvolutionMatch> MatchesOf(const GroupingScope& scope, int32_t node,
                                                  const Kind& kind, Numerics numerics);
-  absl::StatusOr<Engines> EnginesOf(const CudnnConvolution& convolution,
-                                    const CudnnNumerics& numerics, size_t count) const;
+  absl::StatusOr<Engines> EnginesOf(const CudnnConvolution& convolution, const Kind& kind,
+                                    Numerics numerics, size_t count, bool offer) const;
 
   const Cudnn& cudnn_;
   const std::string device_json_;
   const int64_t workspace_bytes_;
   const size_t offered_;
+  CompileBudget* const budget_;
   mutable std::mutex mutex_;
   // Engines by convolution, numbers and count: a search requests the same ones again and again.
   mutable std::map<std::string, Engines> planned_;

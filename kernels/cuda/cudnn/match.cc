@@ -68,13 +68,47 @@ bool IsPerChannel(const Shape& shape, const Shape& y) {
   return true;
 }
 
+/// Takes the product of the result and its Sigmoid along; false where there is none.
+bool ExtendBySilu(const GroupingScope& scope, Chain& chain) {
+  const Graph& graph = scope.graph;
+  const ValueId result = chain.result;
+  const std::vector<int32_t>& users = graph.users(result.node);
+  if (users.size() != 2 || graph.IsOutput(result.node)) return false;
+  for (const int32_t sigmoid : users) {
+    const int32_t product = scope.OnlyUser(sigmoid);
+    const bool both = graph.node(sigmoid).op->name == "Sigmoid" && product >= 0 &&
+                      std::count(users.begin(), users.end(), product) == 1 &&
+                      graph.node(product).op->name == "Mul";
+    if (!both || !scope.IsFree(sigmoid) || !scope.IsFree(product)) continue;
+    chain.convolution.activation = CudnnActivation::kSilu;
+    chain.nodes.insert({sigmoid, product});
+    chain.result = {product, 0};
+    return true;
+  }
+  return false;
+}
+
+/// The activation that `node` is; kNone where it is none.
+CudnnActivation ActivationOf(const Node& node) {
+  if (node.op->name == "Relu") return CudnnActivation::kRelu;
+  if (node.op->name == "Sigmoid") return CudnnActivation::kSigmoid;
+  if (node.op->name != "Gelu") return CudnnActivation::kNone;
+  return node.attrs.Str("approximate") == "tanh" ? CudnnActivation::kGeluTanh
+                                                 : CudnnActivation::kGelu;
+}
+
 /// Takes the next node along; false where the epilogue ends.
-bool Extend(const GroupingScope& scope, Numerics numerics, Chain& chain) {
+bool Extend(const GroupingScope& scope, Numerics numerics, bool activations, Chain& chain) {
+  if (chain.convolution.HasActivation()) return false;
+  if (activations && ExtendBySilu(scope, chain)) return true;
   const int32_t user = scope.OnlyUser(chain.result.node);
-  if (user < 0 || !scope.IsFree(user) || chain.convolution.relu) return false;
+  if (user < 0 || !scope.IsFree(user)) return false;
   const Node& node = scope.graph.node(user);
-  if (node.op->name == "Relu" && (numerics != Numerics::kStrict || chain.convolution.transposed)) {
-    chain.convolution.relu = true;
+  const CudnnActivation activation = ActivationOf(node);
+  const bool is_relu = activation == CudnnActivation::kRelu &&
+                       (numerics != Numerics::kStrict || chain.convolution.transposed);
+  if (is_relu || (activations && activation != CudnnActivation::kNone)) {
+    chain.convolution.activation = activation;
   } else if (node.op->name == "Add" && node.outputs[0].shape == chain.convolution.y) {
     const ValueId other = node.inputs[node.inputs[0] == chain.result ? 1 : 0];
     const Shape& shape = scope.graph.type(other).shape;
@@ -107,7 +141,7 @@ ConvolutionMatch Finished(const Chain& chain) {
   add({chain.w, {}, dtype}, kCudnnW);
   match.convolution.residual = chain.residual.has_value();
   match.convolution.bias =
-      chain.bias.has_value() || match.convolution.residual || match.convolution.relu;
+      chain.bias.has_value() || match.convolution.residual || match.convolution.HasActivation();
   if (chain.bias.has_value()) {
     add({*chain.bias, {}, dtype}, kCudnnBias);
   } else if (match.convolution.bias) {
@@ -144,7 +178,7 @@ void SetForm(ConvolutionMatch& match, const MemoryFormat& form) {
 }
 
 std::vector<ConvolutionMatch> MatchConvolution(const GroupingScope& scope, int32_t node,
-                                               Numerics numerics) {
+                                               Numerics numerics, bool activations) {
   if (!scope.IsFree(node)) return {};
   const Node& it = scope.graph.node(node);
   std::optional<CudnnConvolution> convolution = GeometryOf(scope.graph, it);
@@ -158,7 +192,7 @@ std::vector<ConvolutionMatch> MatchConvolution(const GroupingScope& scope, int32
               {node}};
   if (it.inputs.size() > 2) chain.bias = it.inputs[2];
   std::vector<ConvolutionMatch> matches = {Finished(chain)};
-  while (Extend(scope, numerics, chain)) matches.push_back(Finished(chain));
+  while (Extend(scope, numerics, activations, chain)) matches.push_back(Finished(chain));
   std::reverse(matches.begin(), matches.end());
   return matches;
 }

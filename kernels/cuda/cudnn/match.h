@@ -25,10 +25,12 @@ struct ConvolutionMatch {
 /// bf16 with elements. Values lie in the graph's own order, channels before positions, and in its
 /// own dtype (SetForm).
 ///
+/// `activations`: Sigmoid, its product with its own operand (Silu) and Gelu also end an epilogue.
+///
 /// Under `strict`, Relu only follows a ConvTranspose, whose epilogue is a native kernel: cuDNN's
 /// Relu makes 0 of NaN, which Mendel's keeps.
 std::vector<ConvolutionMatch> MatchConvolution(const GroupingScope& scope, int32_t node,
-                                               Numerics numerics);
+                                               Numerics numerics, bool activations = false);
 
 /// True where the bias or the residual has numbers beyond `format` (ExceedsByConstants): rounded to
 /// it, they would be infinite.

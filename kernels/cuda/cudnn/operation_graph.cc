@@ -16,10 +16,25 @@ int DataType(DType dtype) {
                               : (dtype == DType::kBF16 ? cudnn::kBFloat16 : cudnn::kFloat32);
 }
 
+int ModeOf(CudnnActivation activation) {
+  switch (activation) {
+    case CudnnActivation::kSigmoid:
+      return cudnn::kSigmoid;
+    case CudnnActivation::kSilu:
+      return cudnn::kSwish;
+    case CudnnActivation::kGelu:
+      return cudnn::kGelu;
+    case CudnnActivation::kGeluTanh:
+      return cudnn::kGeluTanh;
+    default:
+      return cudnn::kRelu;
+  }
+}
+
 class GraphMaker {
  public:
   GraphMaker(const Cudnn& cudnn, const CudnnConvolution& conv) : cudnn_(cudnn), conv_(conv) {
-    left_ = 1 + (conv.residual ? 1 : 0) + (conv.bias ? 1 : 0) + (conv.relu ? 1 : 0);
+    left_ = 1 + (conv.residual ? 1 : 0) + (conv.bias ? 1 : 0) + (conv.HasActivation() ? 1 : 0);
   }
 
   absl::StatusOr<Shared> Make() {
@@ -28,7 +43,7 @@ class GraphMaker {
     Shape channels(conv_.y.size(), 1);
     channels[1] = conv_.y[1];
     if (conv_.bias) AddPointwise(cudnn::kAdd, Tensor("bias", channels, kCudnnBias));
-    if (conv_.relu) AddPointwise(cudnn::kRelu, nullptr);
+    if (conv_.HasActivation()) AddPointwise(ModeOf(conv_.activation), nullptr);
     const Shared graph = New(cudnn::kGraph, "the graph");
     graph->Refer(cudnn::kGraphOperations, operations_);
     MENDEL_RETURN_IF_ERROR(graph->Finalize());

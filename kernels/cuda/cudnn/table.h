@@ -60,6 +60,7 @@ enum Type {
   kVariantPack = 16,
   kTensor = 17,
   kDevice = 38,
+  kAttention = 41,
 };
 
 enum ValueType {
@@ -121,6 +122,7 @@ enum Attribute {
   kTensorStrides = 903,
   kTensorId = 906,
   kTensorIsVirtual = 907,
+  kTensorIsByValue = 908,
   kPackIds = 1000,
   kPackPointers = 1001,
   kPackWorkspace = 1003,
@@ -131,11 +133,17 @@ enum Attribute {
   kEngineDevice = 1307,
   kDeviceId = 2700,
   kDeviceJson = 2702,
+  kAttentionQueries = 2800,
+  kAttentionKeys = 2801,
+  kAttentionValues = 2802,
+  kAttentionResult = 2803,
+  kAttentionScale = 2805,
 };
 
-inline constexpr int kFloat32 = 0, kFloat16 = 2, kBFloat16 = 9;              // data types
-inline constexpr int kCrossCorrelation = 1;                                  // convolution modes
-inline constexpr int kAdd = 0, kRelu = 100;                                  // pointwise modes
+inline constexpr int kFloat32 = 0, kFloat16 = 2, kBFloat16 = 9;  // data types
+inline constexpr int kCrossCorrelation = 1;                      // convolution modes
+inline constexpr int kAdd = 0, kRelu = 100, kSigmoid = 102;      // pointwise modes
+inline constexpr int kGelu = 104, kSwish = 106, kGeluTanh = 107;
 inline constexpr int kModeA = 3, kModeFallback = 2;                          // heuristics
 inline constexpr int kTensorCores = 0, kDownConverts = 1, kReducedSums = 2;  // numerical notes
 inline constexpr int kFourier = 3, kVaries = 4, kWinograd = 5, kNoteCount = 10;

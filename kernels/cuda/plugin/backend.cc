@@ -55,6 +55,7 @@ class CudaBackend final : public Backend {
   absl::Status Probe() const override {
     MENDEL_RETURN_IF_ERROR(WorkspaceLimit().status());
     MENDEL_RETURN_IF_ERROR(OfferedAlgorithms().status());
+    MENDEL_RETURN_IF_ERROR(CompileSeconds().status());
     MENDEL_RETURN_IF_ERROR(ExperimentsHere().status());
     const absl::Status found = FindGpu().status();
     if (found.ok()) return found;

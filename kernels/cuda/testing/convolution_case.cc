@@ -186,10 +186,20 @@ class NetMaker {
     return Add("Slice", {value}, {{"starts", starts}, {"ends", shape}, {"steps", steps}});
   }
 
+  /// Sigmoid, Silu, or a Gelu.
+  ValueId Smooth(ValueId value) {
+    const int64_t kind = rng_.Between(0, 3);
+    if (kind > 1) return Add("Gelu", {value}, {{"approximate", kind == 2 ? "none" : "tanh"}});
+    const ValueId sigmoid = Add("Sigmoid", {value});
+    if (kind == 0) return sigmoid;
+    return rng_.Flip() ? Add("Mul", {value, sigmoid}) : Add("Mul", {sigmoid, value});
+  }
+
   ValueId Follower(ValueId value) {
     const Shape shape = builder_.type(value).shape;
     const double kind = rng_.Unit();
-    if (kind < 0.3) return Add("Relu", {value});
+    if (kind < 0.22) return Add("Relu", {value});
+    if (kind < 0.3) return Smooth(value);
     if (kind < 0.4) return Add("Neg", {value});
     if (kind < 0.45) return Add("Add", {value, value});
     if (kind < 0.5) return Pool(value);

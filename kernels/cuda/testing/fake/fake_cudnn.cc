@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -72,8 +73,9 @@ int Set(void* descriptor, int name, int type, int64_t count, const void* values)
 int64_t ListEngines(State& state, const FakeDescriptor& heuristics, int64_t room, void* values) {
   const bool fallback =
       heuristics.All<int>(cudnn::kHeuristicModeOf) == std::vector<int>{cudnn::kModeFallback};
-  const std::vector<int> engines =
+  std::vector<int> engines =
       fallback ? std::vector<int>{0, 7} : std::vector<int>{0, 1, 2, 3, 4, 5, 6, 8, 9, 10};
+  if (heuristics.operations->NeedFusion()) engines = {12, 6};
   int64_t count = 0;
   for (const int engine : engines) {
     if (count == room) break;
@@ -155,7 +157,8 @@ int SetStream(void* handle, DriverStream* stream) {
 
 /// Executes the operations when their turn on the stream comes; 0 or an error of the driver.
 int Work(const FakeOperations& operations, const FakeEngine& engine,
-         const std::map<int64_t, uint64_t>& memory, uint64_t workspace) {
+         const std::map<int64_t, uint64_t>& memory, std::map<int64_t, float> by_value,
+         uint64_t workspace) {
   const size_t bytes = static_cast<size_t>(engine.workspace_bytes);
   FakeDriver::State& driver = *FakeDriver::State::current;
   for (const auto& [id, address] : memory) {
@@ -176,8 +179,12 @@ int Work(const FakeOperations& operations, const FakeEngine& engine,
       std::count(engine.notes.begin(), engine.notes.end(), cudnn::kTensorCores) > 0;
   const DType dtype = operations.tensors.at(operations.operations[0].x).dtype;
   const bool tf32 = tensor_cores && dtype == DType::kF32;
-  const absl::Status run =
-      operations.Run([&](int64_t id) { return reinterpret_cast<std::byte*>(memory.at(id)); }, tf32);
+  const auto place = [&](int64_t id) {
+    const auto number = by_value.find(id);
+    return number != by_value.end() ? reinterpret_cast<std::byte*>(&number->second)
+                                    : reinterpret_cast<std::byte*>(memory.at(id));
+  };
+  const absl::Status run = operations.Run(place, tf32);
   State::current->tf32_convolutions += tf32 ? 1 : 0;
   ++State::current->convolutions[dtype];
   if (run.ok()) return 0;
@@ -208,12 +215,19 @@ int Execute(void* handle, void* plan, void* pack) {
     if (tensor.is_virtual == (memory.count(id) > 0))
       return state.Refuse(kFakeBadParam, Cat("no memory for tensor ", id));
   }
+  // Numbers are taken along now; memory is read when the stream comes to it.
+  std::map<int64_t, float> by_value;
+  for (const auto& [id, tensor] : made->operations->tensors) {
+    if (!tensor.is_by_value) continue;
+    std::memcpy(&by_value[id], reinterpret_cast<const void*>(memory.at(id)), sizeof(float));
+    memory.erase(id);
+  }
   const FakeEngine& engine = FakeEngines()[static_cast<size_t>(made->engine)];
   const uint64_t workspace = with->All<uint64_t>(cudnn::kPackWorkspace)[0];
-  const int code =
-      driver.Do(found->second, [operations = made->operations, &engine, memory, workspace] {
-        return Work(*operations, engine, memory, workspace);
-      });
+  const int code = driver.Do(found->second,
+                             [operations = made->operations, &engine, memory, by_value, workspace] {
+                               return Work(*operations, engine, memory, by_value, workspace);
+                             });
   return code == 0 ? 0 : state.Refuse(kFakeExecutionFailed, driver.fault);
 }
 

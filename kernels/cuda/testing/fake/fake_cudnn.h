@@ -22,8 +22,11 @@ namespace mendel::cuda {
 /// workspace; 3, of which no plan can be made; 4, 1,000 bytes; 5, whose sums vary; 6, compiled at
 /// run time; 8 by tensor cores and Winograd; 9 by tensor cores after a conversion; 10 by tensor
 /// cores, 512 bytes; then, as fallback: 0 again; 7, 1 GiB. No heuristics list 11, 2,000 bytes.
+/// Activations but Relu, epilogues of transposed convolutions, both with the channels last, and
+/// attention in f16 and bf16 have two engines, compiled at run time: 12 by tensor cores, 256 bytes;
+/// then 6.
 /// Engines by tensor cores round f32 operands to TF32. No engine computes a depthwise convolution
-/// with a residual, a transposed one with an epilogue, or stored tensors of several dtypes.
+/// with a residual, or stored tensors of several dtypes.
 class FakeCudnn {
  public:
   FakeCudnn();

@@ -33,6 +33,8 @@ std::optional<FakeTensor> TensorOf(const FakeDescriptor& descriptor) {
                      ? DType::kF16
                      : (dtypes[0] == cudnn::kBFloat16 ? DType::kBF16 : DType::kF32);
   tensor.is_virtual = !is_virtual.empty() && is_virtual[0] != 0;
+  const auto is_by_value = descriptor.All<char>(cudnn::kTensorIsByValue);
+  tensor.is_by_value = !is_by_value.empty() && is_by_value[0] != 0;
   return tensor;
 }
 
@@ -55,7 +57,14 @@ std::optional<FakeOperation> PointwiseOf(State& state, const FakeDescriptor& ope
   const auto y = TensorId(state, operation, cudnn::kOperationY, operations);
   if (functions.size() != 1 || !x.has_value() || !y.has_value()) return std::nullopt;
   const auto mode = functions[0]->All<int>(cudnn::kPointwiseModeOf);
-  if (mode == std::vector<int>{cudnn::kRelu}) return FakeOperation{FakeKind::kRelu, *x, 0, *y};
+  const std::pair<int, FakeKind> activations[] = {{cudnn::kRelu, FakeKind::kRelu},
+                                                  {cudnn::kSigmoid, FakeKind::kSigmoid},
+                                                  {cudnn::kSwish, FakeKind::kSwish},
+                                                  {cudnn::kGelu, FakeKind::kGelu},
+                                                  {cudnn::kGeluTanh, FakeKind::kGeluTanh}};
+  for (const auto& [number, kind] : activations) {
+    if (mode == std::vector<int>{number}) return FakeOperation{kind, *x, 0, *y};
+  }
   const auto other = TensorId(state, operation, cudnn::kOperationB, operations);
   if (mode != std::vector<int>{cudnn::kAdd} || !other.has_value()) return std::nullopt;
   return FakeOperation{FakeKind::kAdd, *x, *other, *y};
@@ -89,12 +98,31 @@ std::optional<FakeOperation> ConvolutionOf(State& state, const FakeDescriptor& o
   return made;
 }
 
+std::optional<FakeOperation> AttentionOf(State& state, const FakeDescriptor& operation,
+                                         FakeOperations& operations) {
+  const auto queries = TensorId(state, operation, cudnn::kAttentionQueries, operations);
+  const auto keys = TensorId(state, operation, cudnn::kAttentionKeys, operations);
+  const auto values = TensorId(state, operation, cudnn::kAttentionValues, operations);
+  const auto result = TensorId(state, operation, cudnn::kAttentionResult, operations);
+  const auto scale = TensorId(state, operation, cudnn::kAttentionScale, operations);
+  const bool whole =
+      queries.has_value() && keys.has_value() && values.has_value() && result.has_value();
+  if (!whole) return std::nullopt;
+  return FakeOperation{FakeKind::kAttention, *queries, *keys, *result, *values, scale.value_or(0)};
+}
+
+std::optional<FakeOperation> OperationOf(State& state, const FakeDescriptor& operation,
+                                         FakeOperations& operations) {
+  if (operation.type == cudnn::kPointwiseOperation)
+    return PointwiseOf(state, operation, operations);
+  return operation.type == cudnn::kAttention ? AttentionOf(state, operation, operations)
+                                             : ConvolutionOf(state, operation, operations);
+}
+
 int FinalizeGraph(State& state, FakeDescriptor& graph) {
   FakeOperations operations;
   for (const FakeDescriptor* operation : state.Referred(graph, cudnn::kGraphOperations)) {
-    const auto made = operation->type == cudnn::kPointwiseOperation
-                          ? PointwiseOf(state, *operation, operations)
-                          : ConvolutionOf(state, *operation, operations);
+    const auto made = OperationOf(state, *operation, operations);
     if (!made.has_value()) return state.Refuse(kFakeBadParam, "an operation lacks something");
     operations.operations.push_back(*made);
   }
@@ -111,10 +139,16 @@ bool HasNoEngine(const FakeOperations& operations) {
   const FakeTensor& w = operations.tensors.at(first.other);
   const bool several_dtypes =
       std::any_of(operations.tensors.begin(), operations.tensors.end(), [&](const auto& tensor) {
-        return !tensor.second.is_virtual && tensor.second.dtype != x.dtype;
+        return !tensor.second.is_virtual && !tensor.second.is_by_value &&
+               tensor.second.dtype != x.dtype;
       });
   if (several_dtypes) return true;
-  if (first.kind == FakeKind::kBackwardData) return operations.operations.size() > 1;
+  if (first.kind == FakeKind::kAttention) {
+    const Ints& strides = operations.tensors.at(first.y).strides;
+    return x.dtype == DType::kF32 || x.dimensions.size() != 4 || x.dimensions[3] % 8 != 0 ||
+           x.strides[3] != 1 || w.strides[3] != 1 || strides[3] != 1;
+  }
+  if (operations.NeedFusion()) return x.strides[1] != 1 && x.dimensions[1] != 1;
   const bool depthwise = w.dimensions[1] == 1 && x.dimensions[1] > 1;
   return depthwise && std::any_of(operations.operations.begin() + 1, operations.operations.end(),
                                   [&](const FakeOperation& it) {
@@ -142,7 +176,10 @@ int FinalizeEngine(State& state, FakeDescriptor& engine) {
     return state.Refuse(kFakeNotFinalized, "an engine lacks a graph, a number or a device");
   if (index[0] < 0 || index[0] >= static_cast<int64_t>(FakeEngines().size()))
     return state.Refuse(kFakeBadParam, "no such engine");
-  if (HasNoEngine(*graphs[0]->operations)) return state.Refuse(kFakeNoSuchPattern, "no engine");
+  const FakeEngine& wanted = FakeEngines()[static_cast<size_t>(index[0])];
+  const FakeOperations& operations = *graphs[0]->operations;
+  if (HasNoEngine(operations) || (operations.NeedFusion() && !wanted.compiled_at_run_time))
+    return state.Refuse(kFakeNoSuchPattern, "no engine");
   engine.engine = static_cast<int>(index[0]);
   engine.operations = graphs[0]->operations;
   return 0;
@@ -233,6 +270,7 @@ const std::vector<FakeEngine>& FakeEngines() {
       {{cudnn::kTensorCores, cudnn::kDownConverts}},
       {{cudnn::kTensorCores}, false, true, 512},
       {{}, false, true, 2000},
+      {{cudnn::kTensorCores}, true, true, 256},
   };
   return *engines;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <sstream>
 #include <utility>
 
@@ -70,6 +71,48 @@ Attributes Geometry(const FakeOperation& it, const FakeTensor& x, const FakeTens
   return attrs;
 }
 
+absl::StatusOr<ValueId> Attention(GraphBuilder& builder, const std::vector<ValueId>& operands) {
+  const ValueId keys = operands[1];
+  Ints perm(builder.type(keys).shape.size());
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  MENDEL_ASSIGN_OR_RETURN(const ValueId turned, builder.Add("Transpose", {keys}, {{"perm", perm}}));
+  MENDEL_ASSIGN_OR_RETURN(ValueId scores, builder.Add("MatMul", {operands[0], turned}));
+  if (operands.size() > 3) {
+    MENDEL_ASSIGN_OR_RETURN(scores, builder.Add("Mul", {scores, operands[3]}));
+  }
+  MENDEL_ASSIGN_OR_RETURN(const ValueId weights, builder.Add("Softmax", {scores}, {{"axis", -1}}));
+  return builder.Add("MatMul", {weights, operands[2]});
+}
+
+/// The values of an operation as Mendel's operators define them.
+absl::StatusOr<ValueId> Meaning(GraphBuilder& builder, FakeKind kind,
+                                const std::vector<ValueId>& operands, const Attributes& attrs) {
+  switch (kind) {
+    case FakeKind::kConvolution:
+      return builder.Add("Conv", operands, attrs);
+    case FakeKind::kBackwardData:
+      return builder.Add("ConvTranspose", operands, attrs);
+    case FakeKind::kAdd:
+      return builder.Add("Add", operands);
+    case FakeKind::kRelu:
+      return builder.Add("Relu", operands);
+    case FakeKind::kSigmoid:
+      return builder.Add("Sigmoid", operands);
+    case FakeKind::kSwish: {
+      MENDEL_ASSIGN_OR_RETURN(const ValueId sigmoid, builder.Add("Sigmoid", operands));
+      return builder.Add("Mul", {operands[0], sigmoid});
+    }
+    case FakeKind::kGelu:
+      return builder.Add("Gelu", operands, {{"approximate", "none"}});
+    case FakeKind::kGeluTanh:
+      return builder.Add("Gelu", operands, {{"approximate", "tanh"}});
+    case FakeKind::kAttention:
+      return Attention(builder, operands);
+  }
+  return InvalidInput("no such operation");
+}
+
 void Write(std::ostream& out, const Ints& values) {
   out << values.size() << ' ';
   for (const int64_t value : values) out << value << ' ';
@@ -98,17 +141,25 @@ bool FakeOperations::IsMultiplied(int64_t id) const {
   });
 }
 
+bool FakeOperations::NeedFusion() const {
+  if (operations[0].kind == FakeKind::kBackwardData && operations.size() > 1) return true;
+  return std::any_of(operations.begin(), operations.end(),
+                     [](const FakeOperation& it) { return it.kind > FakeKind::kRelu; });
+}
+
 std::string FakeOperations::Print() const {
   std::ostringstream out;
   out << tensors.size() << ' ';
   for (const auto& [id, tensor] : tensors) {
-    out << id << ' ' << static_cast<int>(tensor.dtype) << ' ' << tensor.is_virtual << ' ';
+    out << id << ' ' << static_cast<int>(tensor.dtype) << ' ' << tensor.is_virtual << ' '
+        << tensor.is_by_value << ' ';
     Write(out, tensor.dimensions);
     Write(out, tensor.strides);
   }
   out << operations.size() << ' ';
   for (const FakeOperation& it : operations) {
-    out << static_cast<int>(it.kind) << ' ' << it.x << ' ' << it.other << ' ' << it.y << ' ';
+    out << static_cast<int>(it.kind) << ' ' << it.x << ' ' << it.other << ' ' << it.y << ' '
+        << it.values << ' ' << it.scale << ' ';
     for (const Ints* values : {&it.strides, &it.dilations, &it.pads_begin, &it.pads_end})
       Write(out, *values);
   }
@@ -123,7 +174,7 @@ absl::StatusOr<FakeOperations> FakeOperations::Parse(const std::string& text) {
   for (; in && count > 0; --count) {
     FakeTensor tensor;
     int dtype = 0;
-    in >> tensor.id >> dtype >> tensor.is_virtual;
+    in >> tensor.id >> dtype >> tensor.is_virtual >> tensor.is_by_value;
     tensor.dtype = static_cast<DType>(dtype);
     tensor.dimensions = Read(in);
     tensor.strides = Read(in);
@@ -133,7 +184,7 @@ absl::StatusOr<FakeOperations> FakeOperations::Parse(const std::string& text) {
   for (; in && count > 0; --count) {
     FakeOperation it;
     int kind = 0;
-    in >> kind >> it.x >> it.other >> it.y;
+    in >> kind >> it.x >> it.other >> it.y >> it.values >> it.scale;
     it.kind = static_cast<FakeKind>(kind);
     for (Ints* values : {&it.strides, &it.dilations, &it.pads_begin, &it.pads_end})
       *values = Read(in);
@@ -156,15 +207,15 @@ absl::Status FakeOperations::Run(const std::function<std::byte*(int64_t id)>& me
     return values[id] = builder.Input(Cat("t", id), inputs.back().type);
   };
   for (const FakeOperation& it : operations) {
-    const bool pointwise = it.kind == FakeKind::kAdd || it.kind == FakeKind::kRelu;
-    std::vector<ValueId> read = {value(it.x)};
-    if (it.kind != FakeKind::kRelu) read.push_back(value(it.other));
-    const char* names[] = {"Conv", "ConvTranspose", "Add", "Relu"};
+    std::vector<ValueId> read;
+    for (const int64_t id : {it.x, it.other, it.values, it.scale}) {
+      if (id != 0) read.push_back(value(id));
+    }
+    const bool convolves = it.kind == FakeKind::kConvolution || it.kind == FakeKind::kBackwardData;
     const Attributes attrs =
-        pointwise ? Attributes()
-                  : Geometry(it, tensors.at(it.x), tensors.at(it.other), tensors.at(it.y));
-    MENDEL_ASSIGN_OR_RETURN(values[it.y],
-                            builder.Add(names[static_cast<int>(it.kind)], std::move(read), attrs));
+        convolves ? Geometry(it, tensors.at(it.x), tensors.at(it.other), tensors.at(it.y))
+                  : Attributes();
+    MENDEL_ASSIGN_OR_RETURN(values[it.y], Meaning(builder, it.kind, read, attrs));
     if (builder.type(values[it.y]).shape != tensors.at(it.y).dimensions)
       return InvalidInput("the result has another shape");
   }

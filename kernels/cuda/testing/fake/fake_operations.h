@@ -21,16 +21,28 @@ struct FakeTensor {
   DType dtype = DType::kF32;
   Shape dimensions, strides;
   bool is_virtual = false;
+  bool is_by_value = false;  ///< one f32 number in the host's memory
 
   /// The bytes from the first element to the end of the last one.
   int64_t Bytes() const;
 };
 
-enum class FakeKind { kConvolution, kBackwardData, kAdd, kRelu };
+enum class FakeKind {
+  kConvolution,
+  kBackwardData,
+  kAdd,
+  kRelu,
+  kSigmoid,
+  kSwish,
+  kGelu,
+  kGeluTanh,
+  kAttention
+};
 
 struct FakeOperation {
   FakeKind kind = FakeKind::kConvolution;
-  int64_t x = 0, other = 0, y = 0;  ///< ids; other: weights, or the second summand
+  int64_t x = 0, other = 0, y = 0;  ///< ids; other: weights, the second summand, or 0
+  int64_t values = 0, scale = 0;    ///< ids of an attention, whose queries and keys are x and other
   Ints strides = {}, dilations = {}, pads_begin = {}, pads_end = {};
 };
 
@@ -42,6 +54,9 @@ struct FakeOperations {
   int64_t Result() const { return operations.back().y; }
   /// True if the tensor is an operand of a convolution.
   bool IsMultiplied(int64_t id) const;
+  /// True for graphs that only engines compute which are compiled at run time: activations but
+  /// Relu, epilogues of transposed convolutions, attention.
+  bool NeedFusion() const;
   /// Prints numbers with blanks between them. Parse reads them, InvalidArgument for other text.
   std::string Print() const;
   static absl::StatusOr<FakeOperations> Parse(const std::string& text);
