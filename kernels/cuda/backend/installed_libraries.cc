@@ -11,6 +11,7 @@
 #include "kernels/cuda/backend/experiments.h"
 #include "kernels/cuda/cublaslt/library.h"
 #include "kernels/cuda/cublaslt/table.h"
+#include "kernels/cuda/cudnn/attention_library.h"
 #include "kernels/cuda/cudnn/compile_budget.h"
 #include "kernels/cuda/cudnn/convolution.h"
 #include "kernels/cuda/cudnn/library.h"
@@ -28,14 +29,17 @@ constexpr char kSecondsVariable[] = "MENDEL_CUDA_COMPILE_SECONDS";
 constexpr double kDefaultSeconds = 10, kMostSeconds = 86400;
 constexpr int64_t kDefaultMiB = 256, kMostMiB = int64_t{1} << 20;
 
-absl::StatusOr<const CallLibrary*> OpenCudnnLibrary() {
+/// cuDNN's convolutions and attention share the time to compile engines in.
+absl::StatusOr<std::vector<const CallLibrary*>> OpenCudnnLibraries() {
   MENDEL_ASSIGN_OR_RETURN(const Cudnn* cudnn, Cudnn::Get());
   MENDEL_ASSIGN_OR_RETURN(const double seconds, CompileSeconds());
   MENDEL_ASSIGN_OR_RETURN(const int64_t workspace, WorkspaceLimit());
   MENDEL_ASSIGN_OR_RETURN(const size_t offered, OfferedAlgorithms());
-  MENDEL_ASSIGN_OR_RETURN(std::string device, DevicePropertiesOf(*cudnn, 0));
-  return new CudnnLibrary(*cudnn, std::move(device), workspace, offered,
-                          new CompileBudget(seconds));
+  MENDEL_ASSIGN_OR_RETURN(const std::string device, DevicePropertiesOf(*cudnn, 0));
+  auto* const budget = new CompileBudget(seconds);
+  return std::vector<const CallLibrary*>{
+      new CudnnLibrary(*cudnn, device, workspace, offered, budget),
+      new CudnnAttentionLibrary(*cudnn, device, workspace, *budget)};
 }
 
 absl::StatusOr<const CallLibrary*> OpenCublasLtLibrary() {
@@ -99,7 +103,7 @@ std::span<const CallLibrary* const> InstalledLibraries() {
     auto* found = new std::vector<const CallLibrary*>();
     const auto driver = Driver::Get();
     if (!driver.ok() || !KeepPrimaryContext(**driver).ok()) return found;
-    if (const auto cudnn = OpenCudnnLibrary(); cudnn.ok()) found->push_back(*cudnn);
+    if (const auto cudnn = OpenCudnnLibraries(); cudnn.ok()) *found = *cudnn;
     if (const auto cublaslt = OpenCublasLtLibrary(); cublaslt.ok()) found->push_back(*cublaslt);
     const int architecture = ArchitectureOf(**driver);
     found->push_back(

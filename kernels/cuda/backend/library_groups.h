@@ -52,7 +52,7 @@ struct LibraryGroup {
   std::optional<StoredEngine> engine = std::nullopt;
   /// The operands' formats, one each; empty: all have their own. Otherwise the first two operands
   /// are the first two inputs of `node`, or what those are views of through nodes of the group. The
-  /// others are added after it, in this order.
+  /// others are read after it, in this order, or are such views of what is read there.
   std::vector<MemoryFormat> forms = {};
   MemoryFormat result_form = {};
 };

@@ -1,7 +1,9 @@
 #include "kernels/cuda/backend/memory_formats.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <string_view>
@@ -163,6 +165,20 @@ class Former {
     }
   }
 
+  /// Operands of `call` in the order in which input `i` of the node may be one of them. The first
+  /// two are those of the node whose call it is or of views before it. The others follow it in
+  /// their order, but views of theirs may come before it.
+  static std::vector<size_t> OperandsFor(const LibraryGroup& call, int32_t id, size_t i) {
+    std::vector<size_t> operands(call.forms.size());
+    std::iota(operands.begin(), operands.end(), 0);
+    const bool is_own = id == call.node && i < 2;
+    const bool multiplied = id < call.node || is_own;
+    const size_t first = std::min(is_own ? i : (multiplied ? 0 : 2), operands.size());
+    std::rotate(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(first),
+                operands.end());
+    return operands;
+  }
+
   /// A node's input. What its call reads in another form is converted back, so that the graph means
   /// what the call computes.
   absl::StatusOr<ValueId> InputOf(int32_t id, size_t i) {
@@ -170,12 +186,7 @@ class Former {
     const int c = choice_.call_of[static_cast<size_t>(id)];
     if (c < 0 || choice_.call_of[static_cast<size_t>(input.node)] == c) return Plain(input);
     const LibraryGroup& call = calls_[static_cast<size_t>(c)];
-    // The first two operands are those of the node whose call it is or of views before it, the
-    // others are added in their order.
-    const bool multiplied = id < call.node || (id == call.node && i < 2);
-    const size_t first = id == call.node && i < 2 ? i : (multiplied ? 0 : 2),
-                 end = multiplied ? 2 : call.forms.size();
-    for (size_t k = first; k < std::min(end, call.forms.size()); ++k) {
+    for (const size_t k : OperandsFor(call, id, i)) {
       if (call.operands[k].value != input || !read_.insert({c, k}).second) continue;
       if (call.forms[k].IsOwn()) return Plain(input);
       MENDEL_ASSIGN_OR_RETURN(ValueId value, Formed(input, call.forms[k]));

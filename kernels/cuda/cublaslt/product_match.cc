@@ -96,32 +96,15 @@ class ProductMatcher {
     for (const StridedValue& way : WaysToRead(graph_, value, scope_.constant)) {
       // Rounded operands are the call's own: a view that others read in f32, too, is rounded as it
       // is.
-      if (rounding_.has_value() && !AreOurs(way.through)) continue;
+      if (rounding_.has_value() && !AreOnlyFor(scope_, way.through, node_)) continue;
       const std::optional<LtMatrix> fits = MatrixOf(way, batch);
       if (!fits.has_value()) continue;
       matrix = *fits;
       source = way.source;
-      AddMovers(way.through);
+      AddOwn(scope_, way.through, match_.nodes);
       return true;
     }
     return false;
-  }
-
-  /// True where nothing but this product reads any of the nodes.
-  bool AreOurs(const std::vector<int32_t>& through) const {
-    int32_t reader = node_;
-    return std::all_of(through.begin(), through.end(), [&](int32_t mover) {
-      return scope_.IsFree(mover) && scope_.OnlyUser(mover) == std::exchange(reader, mover);
-    });
-  }
-
-  /// Adds the nodes, from the reader on, that nothing but this product reads.
-  void AddMovers(const std::vector<int32_t>& through) {
-    for (const int32_t mover : through) {
-      const int32_t user = scope_.OnlyUser(mover);
-      if (user < 0 || match_.nodes.count(user) == 0 || !scope_.IsFree(mover)) return;
-      match_.nodes.insert(mover);
-    }
   }
 
   /// Rows of several matrices with the same right side become rows of one matrix.

@@ -1,5 +1,6 @@
 #include "kernels/cuda/cublaslt/strided_value.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace mendel::cuda {
@@ -56,6 +57,21 @@ std::vector<StridedValue> WaysToRead(const Graph& graph, ValueId value,
       ways.insert(ways.begin(), *std::move(way));
   }
   return ways;
+}
+
+bool AreOnlyFor(const GroupingScope& scope, const std::vector<int32_t>& through, int32_t reader) {
+  return std::all_of(through.begin(), through.end(), [&](int32_t mover) {
+    return scope.IsFree(mover) && scope.OnlyUser(mover) == std::exchange(reader, mover);
+  });
+}
+
+void AddOwn(const GroupingScope& scope, const std::vector<int32_t>& through,
+            std::set<int32_t>& nodes) {
+  for (const int32_t mover : through) {
+    const int32_t user = scope.OnlyUser(mover);
+    if (user < 0 || nodes.count(user) == 0 || !scope.IsFree(mover)) return;
+    nodes.insert(mover);
+  }
 }
 
 std::optional<Ints> StridesReshaped(const Shape& shape, const Ints& strides, const Shape& to) {

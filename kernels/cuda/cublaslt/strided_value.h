@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "graph/graph.h"
+#include "kernels/cuda/backend/library_groups.h"
 
 namespace mendel::cuda {
 
@@ -24,6 +26,12 @@ struct StridedValue {
 /// folded, so that their results are read as they are.
 std::vector<StridedValue> WaysToRead(const Graph& graph, ValueId value,
                                      const std::vector<bool>& constant);
+
+/// True where nothing but `reader` reads any of the nodes, from it on.
+bool AreOnlyFor(const GroupingScope& scope, const std::vector<int32_t>& through, int32_t reader);
+/// Adds the nodes, from the reader on, that nothing but `nodes` reads.
+void AddOwn(const GroupingScope& scope, const std::vector<int32_t>& through,
+            std::set<int32_t>& nodes);
 
 /// Strides of the same elements under another shape, as Reshape orders them; nullopt where no
 /// strides express it.

@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "gtest/gtest.h"
+#include "kernels/cuda/cudnn/attention.h"
 #include "kernels/cuda/cudnn/convolution.h"
 #include "kernels/cuda/cudnn/library_case.h"
 #include "kernels/cuda/emit/roofline.h"
@@ -105,6 +106,54 @@ TEST(CudnnCompiled, NoEngineHasSiluWithTheChannelsFirst) {
   CudnnConvolution conv = Same(DType::kF16, CudnnActivation::kSilu, false);
   conv.channels_last = false;
   EXPECT_FALSE(FirstEngine(*cudnn, conv, 90).ok());
+}
+
+/// Heads of `columns` numbers beside positions: [batch, rows, heads, columns] in memory.
+HeadMatrices BesidePositions(int64_t batch, int64_t heads, int64_t rows, int64_t columns) {
+  return {{batch, heads, rows, columns}, {rows * heads * columns, columns, heads * columns, 1}};
+}
+
+CudnnAttention AttentionOf(DType dtype, int64_t rows, int64_t keys, int64_t columns) {
+  const HeadMatrices q = BesidePositions(2, 12, rows, columns),
+                     k = BesidePositions(2, 12, keys, columns);
+  return {dtype, q, k, k, q, 0.125F};
+}
+
+TEST(CudnnCompiled, AttentionHasEnginesWithoutADevice) {
+  const Cudnn* const cudnn = CudnnWithStub();
+  if (cudnn == nullptr) GTEST_SKIP() << "cuDNN is not installed";
+  const CudnnAttention cases[] = {
+      AttentionOf(DType::kF16, 128, 128, 64), AttentionOf(DType::kBF16, 197, 197, 64),
+      AttentionOf(DType::kF16, 50, 77, 80), AttentionOf(DType::kBF16, 1, 100, 32)};
+  for (const GpuModel& gpu : AllGpus()) {
+    for (const CudnnAttention& attention : cases) {
+      const auto engines = PlanAttention(*cudnn, attention, DevicePropertiesJson(gpu),
+                                         {.engines = 1, .compiles = true});
+      if (gpu.compute_capability < 80) {
+        EXPECT_FALSE(engines.ok()) << "an attention for " << gpu.name;
+        continue;
+      }
+      ASSERT_TRUE(engines.ok()) << gpu.name << ": " << engines.status();
+      ASSERT_EQ(engines->size(), 1u) << gpu.name;
+      EXPECT_TRUE((*engines)[0].compiled_at_run_time) << gpu.name;
+      EXPECT_NE((*engines)[0].plan_json.find("\"cubin\""), std::string::npos) << gpu.name;
+    }
+  }
+}
+
+/// Compiling is a choice: without it, there is none.
+TEST(CudnnCompiled, NothingIsCompiledUnlessItIsAllowed) {
+  const Cudnn* const cudnn = CudnnWithStub();
+  if (cudnn == nullptr) GTEST_SKIP() << "cuDNN is not installed";
+  const std::string device = DevicePropertiesJson(*GpuOf(90));
+  const auto attention =
+      PlanAttention(*cudnn, AttentionOf(DType::kF16, 128, 128, 64), device, {.engines = 1});
+  ASSERT_TRUE(attention.ok()) << attention.status();
+  EXPECT_TRUE(attention->empty());
+  const auto silu = PlanConvolution(*cudnn, Same(DType::kF16, CudnnActivation::kSilu, false), {},
+                                    device, {.engines = 8});
+  ASSERT_TRUE(silu.ok()) << silu.status();
+  EXPECT_TRUE(silu->empty());
 }
 
 }  // namespace

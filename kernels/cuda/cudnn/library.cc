@@ -5,9 +5,9 @@
 
 #include "absl/strings/numbers.h"
 #include "base/status.h"
-#include "kernels/cuda/cudnn/convolution_call.h"
 #include "kernels/cuda/cudnn/engine_json.h"
 #include "kernels/cuda/cudnn/finish_kernel.h"
+#include "kernels/cuda/cudnn/planned_call.h"
 
 namespace mendel::cuda {
 namespace {
@@ -157,8 +157,8 @@ LibraryGroup CudnnLibrary::Called(const Kind& kind, ConvolutionMatch match,
     group.engine = StoredEngine{
         .library = Version(), .device = "", .text = Cat(group.nodes.size(), kOf, *json)};
   }
-  group.call = MakeConvolutionCall(cudnn_, kind.name, std::move(engine), std::move(match.tensors),
-                                   device_json_);
+  group.call =
+      MakePlannedCall(cudnn_, kind.name, std::move(engine), std::move(match.tensors), device_json_);
   return group;
 }
 

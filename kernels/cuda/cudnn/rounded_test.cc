@@ -61,7 +61,8 @@ HostValue FiftyNumbers() {
 struct Rig {
   FakeDriver driver;
   FakeCudnn fake;
-  CudnnLibrary library{fake.table(), kDevice, kWorkspace};
+  CompileBudget budget{60};
+  CudnnLibrary library{fake.table(), kDevice, kWorkspace, kOffered, &budget};
   const CallLibrary* libraries[1] = {&library};
   std::vector<DeviceCase> cases = {};
 

@@ -149,12 +149,108 @@ class ProductMaker {
   int sources_ = 0;
 };
 
+class AttentionMaker {
+ public:
+  AttentionMaker(uint64_t seed, Numerics numerics)
+      : rng_(seed), rounds_(OperandRounding(numerics) > 0) {
+    case_.numerics = numerics;
+    constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
+    dtype_ = kTypes[rng_.Below(3)];
+    for (int64_t rank = rng_.Between(0, 2); rank > 0; --rank) batch_.push_back(rng_.Between(1, 3));
+    columns_ = rng_.Below(8) == 0 ? 5 : 8 * rng_.Between(1, 3);
+  }
+
+  DeviceCase Make() {
+    const int64_t rows = rng_.Between(1, 9), keys = rng_.Between(1, 9);
+    const int64_t width = rng_.Flip() ? columns_ : 8 * rng_.Between(1, 2);
+    const ValueId q = Operand(rows, columns_), k = Operand(keys, columns_),
+                  v = Operand(keys, width);
+    ValueId scores = e_.MatMul(q, e_.Transpose(k, Swapped(batch_.size(), batch_.size() + 1)));
+    scores = Scaled(scores);
+    if (rng_.Below(10) == 0) scores = e_.Add(scores, Source({rows, keys}));
+    const ValueId weights =
+        e_.Op("Softmax", {scores}, {{"axis", static_cast<int64_t>(batch_.size()) + 1}});
+    ValueId result = e_.MatMul(weights, v);
+    if (!batch_.empty() && rng_.Flip())
+      result = e_.Transpose(result, Swapped(batch_.size() - 1, batch_.size()));
+    if (rng_.Below(4) == 0) result = e_.Op("Neg", {result});
+    e_.Output("y", result);
+    if (rng_.Below(10) == 0) e_.Output("z", rng_.Flip() ? weights : scores);
+    auto graph = e_.Finish();
+    MENDEL_CHECK(graph.ok());
+    case_.graph = *std::move(graph);
+    return std::move(case_);
+  }
+
+ private:
+  /// The order of dimensions with these two swapped.
+  Ints Swapped(size_t one, size_t other) const {
+    Ints perm;
+    for (size_t d = 0; d < batch_.size() + 2; ++d) perm.push_back(static_cast<int64_t>(d));
+    std::swap(perm[one], perm[other]);
+    return perm;
+  }
+
+  ValueId Source(const Shape& shape) {
+    std::vector<double> values;
+    const int64_t steps = rounds_ && dtype_ == DType::kF32 ? int64_t{1} << 20 : 1;
+    for (int64_t left = NumElements(shape); left > 0; --left) {
+      values.push_back(static_cast<double>(rng_.Between(-4 * steps, 4 * steps)) /
+                       static_cast<double>(8 * steps));
+    }
+    const Tensor tensor = Tensor::FromDoubles({dtype_, shape}, values);
+    case_.inputs.push_back(HostValue::FromTensor(tensor));
+    return e_.Input(Cat("v", sources_++), tensor.type());
+  }
+
+  /// [batch..., rows, columns].
+  ValueId Operand(int64_t rows, int64_t columns) {
+    Shape shape = batch_;
+    shape.insert(shape.end(), {rows, columns});
+    if (batch_.empty() || rng_.Flip()) return Source(shape);
+    const size_t heads = batch_.size() - 1;
+    std::swap(shape[heads], shape[heads + 1]);
+    Shape flat = shape;
+    if (rng_.Flip()) {
+      flat.pop_back();
+      flat.back() *= columns;
+    }
+    return e_.Transpose(e_.Reshape(Source(flat), shape), Swapped(heads, heads + 1));
+  }
+
+  ValueId Scaled(ValueId scores) {
+    const uint64_t kind = rng_.Below(4);
+    if (kind == 0) return scores;
+    const ValueId factor = e_.Constant(
+        Tensor::FromDoubles({dtype_, {}}, std::vector<double>{kind == 1 ? 4.0 : 0.25}), "scale");
+    if (kind == 1) return e_.Op("Div", {scores, factor});
+    return kind == 2 ? e_.Op("Mul", {scores, factor}) : e_.Op("Mul", {factor, scores});
+  }
+
+  Rng rng_;
+  const bool rounds_;
+  DType dtype_;
+  Shape batch_;
+  int64_t columns_;
+  Emitter e_;
+  DeviceCase case_ = {};
+  int sources_ = 0;
+};
+
+DeviceCase Described(DeviceCase one, uint64_t seed) {
+  one.description =
+      Cat("seed ", seed, ", ", NumericsName(one.numerics), "\n", PrintGraph(one.graph));
+  return one;
+}
+
 }  // namespace
 
+DeviceCase RandomAttention(uint64_t seed, Numerics numerics) {
+  return Described(AttentionMaker(seed, numerics).Make(), seed);
+}
+
 DeviceCase RandomProduct(uint64_t seed, Numerics numerics) {
-  DeviceCase one = ProductMaker(seed, numerics).Make();
-  one.description = Cat("seed ", seed, ", ", NumericsName(numerics), "\n", PrintGraph(one.graph));
-  return one;
+  return Described(ProductMaker(seed, numerics).Make(), seed);
 }
 
 }  // namespace mendel::cuda

@@ -16,6 +16,13 @@ namespace mendel::cuda {
 /// f32 ones have more bits than any format.
 DeviceCase RandomProduct(uint64_t seed, Numerics numerics);
 
+/// Softmax of a product of queries and keys, times values, of 2 to 4 dimensions in f32, f16 or
+/// bf16: operands that lie as they are read, or behind Transpose and Reshape with heads beside
+/// positions, a stored scale or none, and a Transpose after it or none. Few have a mask, a second
+/// reader of what is between the products, or rows of another length than cuDNN takes. The program
+/// is left empty.
+DeviceCase RandomAttention(uint64_t seed, Numerics numerics);
+
 }  // namespace mendel::cuda
 
 #endif  // MENDEL_KERNELS_CUDA_TESTING_PRODUCT_CASE_H_

@@ -71,7 +71,10 @@ Attributes Geometry(const FakeOperation& it, const FakeTensor& x, const FakeTens
   return attrs;
 }
 
-absl::StatusOr<ValueId> Attention(GraphBuilder& builder, const std::vector<ValueId>& operands) {
+absl::StatusOr<ValueId> Attention(GraphBuilder& builder, std::vector<ValueId> operands) {
+  for (ValueId& operand : operands) {
+    MENDEL_ASSIGN_OR_RETURN(operand, builder.Add("Cast", {operand}, {{"to", "f32"}}));
+  }
   const ValueId keys = operands[1];
   Ints perm(builder.type(keys).shape.size());
   std::iota(perm.begin(), perm.end(), 0);
@@ -81,7 +84,7 @@ absl::StatusOr<ValueId> Attention(GraphBuilder& builder, const std::vector<Value
   if (operands.size() > 3) {
     MENDEL_ASSIGN_OR_RETURN(scores, builder.Add("Mul", {scores, operands[3]}));
   }
-  MENDEL_ASSIGN_OR_RETURN(const ValueId weights, builder.Add("Softmax", {scores}, {{"axis", -1}}));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId weights, builder.Add("Softmax", {scores}, {{"axis", 3}}));
   return builder.Add("MatMul", {weights, operands[2]});
 }
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/cudnn/convolution_call.h"
+#include "kernels/cuda/cudnn/planned_call.h"
 
 #include <utility>
 
@@ -31,16 +31,17 @@ class CudnnHandle final : public LibraryHandle {
   void* handle_ = nullptr;
 };
 
-class LoadedConvolution final : public LoadedCall {
+class LoadedPlan final : public LoadedCall {
  public:
-  LoadedConvolution(const Cudnn& cudnn, void* handle)
+  LoadedPlan(const Cudnn& cudnn, void* handle)
       : cudnn_(cudnn),
         handle_(handle),
         plan_(cudnn, cudnn::kPlan, "the execution plan"),
         pack_(cudnn, cudnn::kVariantPack, "the variant pack") {}
 
   absl::Status Prepare(const CudnnEngine& engine, const std::string& device_json,
-                       const std::vector<int64_t>& tensors, const CallSite& site) {
+                       const std::vector<int64_t>& tensors, const std::map<int64_t, float>& numbers,
+                       const CallSite& site) {
     const auto device =
         std::make_shared<Descriptor>(cudnn_, cudnn::kDevice, "the device's properties");
     device->Text(cudnn::kDeviceJson, device_json);
@@ -55,7 +56,13 @@ class LoadedConvolution final : public LoadedCall {
     }
     std::vector<void*> pointers;
     for (const uint64_t address : site.pointers) pointers.push_back(Pointer(address));
-    pack_.Ints(cudnn::kPackIds, tensors);
+    std::vector<int64_t> ids = tensors;
+    numbers_ = numbers;
+    for (auto& [id, number] : numbers_) {
+      ids.push_back(id);
+      pointers.push_back(&number);
+    }
+    pack_.Ints(cudnn::kPackIds, ids);
     pack_.Pointers(cudnn::kPackPointers, pointers);
     pack_.Pointers(cudnn::kPackWorkspace, {Pointer(site.workspace)});
     return pack_.Finalize();
@@ -69,18 +76,21 @@ class LoadedConvolution final : public LoadedCall {
  private:
   const Cudnn& cudnn_;
   void* handle_;
+  std::map<int64_t, float> numbers_;  // cuDNN reads them when it enqueues
   Descriptor plan_, pack_;
 };
 
-class ConvolutionCall final : public LibraryCall {
+class PlannedCall final : public LibraryCall {
  public:
-  ConvolutionCall(const Cudnn& cudnn, std::string_view kind, CudnnEngine engine,
-                  std::vector<int64_t> tensors, std::string device_json)
+  PlannedCall(const Cudnn& cudnn, std::string_view kind, CudnnEngine engine,
+              std::vector<int64_t> tensors, std::string device_json,
+              std::map<int64_t, float> numbers)
       : cudnn_(cudnn),
         name_(Cat(kind, " engine ", engine.index)),
         engine_(std::move(engine)),
         tensors_(std::move(tensors)),
-        device_json_(std::move(device_json)) {}
+        device_json_(std::move(device_json)),
+        numbers_(std::move(numbers)) {}
 
   std::string name() const override { return name_; }
   int64_t workspace_bytes() const override { return engine_.workspace_bytes; }
@@ -94,8 +104,8 @@ class ConvolutionCall final : public LibraryCall {
       handle = std::move(made);
     }
     auto loaded =
-        std::make_unique<LoadedConvolution>(cudnn_, static_cast<const CudnnHandle&>(*handle).get());
-    MENDEL_RETURN_IF_ERROR(loaded->Prepare(engine_, device_json_, tensors_, site));
+        std::make_unique<LoadedPlan>(cudnn_, static_cast<const CudnnHandle&>(*handle).get());
+    MENDEL_RETURN_IF_ERROR(loaded->Prepare(engine_, device_json_, tensors_, numbers_, site));
     return std::unique_ptr<LoadedCall>(std::move(loaded));
   }
 
@@ -105,16 +115,17 @@ class ConvolutionCall final : public LibraryCall {
   const CudnnEngine engine_;
   const std::vector<int64_t> tensors_;
   const std::string device_json_;
+  const std::map<int64_t, float> numbers_;
 };
 
 }  // namespace
 
-std::shared_ptr<const LibraryCall> MakeConvolutionCall(const Cudnn& cudnn, std::string_view kind,
-                                                       CudnnEngine engine,
-                                                       std::vector<int64_t> tensors,
-                                                       std::string device_json) {
-  return std::make_shared<ConvolutionCall>(cudnn, kind, std::move(engine), std::move(tensors),
-                                           std::move(device_json));
+std::shared_ptr<const LibraryCall> MakePlannedCall(const Cudnn& cudnn, std::string_view kind,
+                                                   CudnnEngine engine, std::vector<int64_t> tensors,
+                                                   std::string device_json,
+                                                   std::map<int64_t, float> numbers) {
+  return std::make_shared<PlannedCall>(cudnn, kind, std::move(engine), std::move(tensors),
+                                       std::move(device_json), std::move(numbers));
 }
 
 }  // namespace mendel::cuda

@@ -1,0 +1,57 @@
+// A cuDNN attention is softmax(scale * q k^T) v as one operation of cuDNN, whose engines are all
+// compiled at run time.
+#ifndef MENDEL_KERNELS_CUDA_CUDNN_ATTENTION_H_
+#define MENDEL_KERNELS_CUDA_CUDNN_ATTENTION_H_
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/types.h"
+#include "kernels/cuda/cudnn/engine.h"
+#include "kernels/cuda/cudnn/table.h"
+
+namespace mendel::cuda {
+
+/// A matrix of each head of each batch: [batches, heads, rows, columns] with strides in elements.
+struct HeadMatrices {
+  Shape shape;
+  Shape strides;
+  bool operator<(const HeadMatrices& other) const {
+    return std::tie(shape, strides) < std::tie(other.shape, other.strides);
+  }
+};
+
+/// Products of f16 or bf16 with sums in f32, the softmax between them in f32. Its weights are
+/// rounded to the format for the second product.
+struct CudnnAttention {
+  DType dtype = DType::kF16;
+  HeadMatrices q, k, v, y;  ///< k: as many rows as v, and as many columns as q
+  float scale = 1;
+  bool operator<(const CudnnAttention& other) const {
+    return std::tie(dtype, q, k, v, y, scale) <
+           std::tie(other.dtype, other.q, other.k, other.v, other.y, other.scale);
+  }
+};
+
+/// Ids of the tensors that a plan reads and writes. The scale is given by value.
+enum CudnnAttentionId : int64_t {
+  kAttentionQ = 1,
+  kAttentionK,
+  kAttentionV,
+  kAttentionY,
+  kAttentionFactor
+};
+
+/// Execution plans for the device with these properties, those that cuDNN ranks best first. Errors
+/// as of PlanConvolution. InvalidArgument for shapes that do not fit.
+absl::StatusOr<std::vector<CudnnEngine>> PlanAttention(const Cudnn& cudnn,
+                                                       const CudnnAttention& attention,
+                                                       const std::string& device_json,
+                                                       const CudnnLimits& limits);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_CUDNN_ATTENTION_H_

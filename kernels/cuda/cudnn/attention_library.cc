@@ -1,0 +1,103 @@
+#include "kernels/cuda/cudnn/attention_library.h"
+
+#include <optional>
+
+#include "base/status.h"
+#include "kernels/cuda/cudnn/planned_call.h"
+
+namespace mendel::cuda {
+namespace {
+
+struct AttentionKind {
+  std::string_view name;
+  Numerics technique;
+  std::optional<DType> rounded = std::nullopt;
+};
+constexpr AttentionKind kAttentionKinds[] = {{"attention", Numerics::kDefault},
+                                             {"attention-f16", Numerics::kF16, DType::kF16},
+                                             {"attention-bf16", Numerics::kBf16, DType::kBF16}};
+
+const AttentionKind* AttentionKindOf(std::string_view algorithm) {
+  for (const AttentionKind& kind : kAttentionKinds) {
+    if (kind.name == algorithm) return &kind;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string CudnnAttentionLibrary::Identity() const {
+  return Cat("attention of cuDNN ", cudnn_.VersionText(), ", workspace ", workspace_bytes_ >> 20,
+             " MiB");
+}
+
+MemoryFormat CudnnAttentionLibrary::FormRead(std::string_view algorithm) const {
+  const AttentionKind* kind = AttentionKindOf(algorithm);
+  return kind == nullptr ? MemoryFormat() : MemoryFormat{.rounded = kind->rounded};
+}
+
+std::vector<std::string> CudnnAttentionLibrary::Algorithms(const GroupingScope& scope, int32_t node,
+                                                           Numerics numerics) const {
+  std::vector<std::string> names;
+  for (const AttentionKind& kind : kAttentionKinds) {
+    if (!Allows(numerics, kind.technique)) continue;
+    if (Plan(MatchAttention(scope, node, kind.rounded), true).ok()) names.emplace_back(kind.name);
+  }
+  return names;
+}
+
+absl::StatusOr<LibraryGroup> CudnnAttentionLibrary::Group(const GroupingScope& scope, int32_t node,
+                                                          const std::string& algorithm,
+                                                          Numerics numerics) const {
+  const Node& it = scope.graph.node(node);
+  const std::string description = Cat("node '", it.name, "' (", it.op->name, " ", node, ")");
+  const AttentionKind* kind = AttentionKindOf(algorithm);
+  if (kind == nullptr || !Allows(numerics, kind->technique)) {
+    return InvalidInput(description, " has no algorithm '", algorithm, "' under numerics ",
+                        NumericsName(numerics), ": ", Identity());
+  }
+  auto planned = Plan(MatchAttention(scope, node, kind->rounded), false);
+  if (absl::IsUnimplemented(planned.status()))
+    return InvalidInput(description, " has no algorithm '", algorithm, "' here: ", Identity(), ": ",
+                        std::string(planned.status().message()));
+  if (!planned.ok())
+    return Annotate(planned.status(), Cat(description, ", algorithm '", algorithm, "'"));
+  LibraryGroup group = std::move(planned->match.group);
+  group.call = MakePlannedCall(cudnn_, algorithm, std::move(planned->engine),
+                               {kAttentionQ, kAttentionK, kAttentionV, kAttentionY}, device_json_,
+                               {{kAttentionFactor, planned->match.attention.scale}});
+  return group;
+}
+
+absl::StatusOr<CudnnAttentionLibrary::Planned> CudnnAttentionLibrary::Plan(
+    std::vector<AttentionMatch> matches, bool offer) const {
+  absl::Status missing = Unsupported("it is no attention that cuDNN computes");
+  for (AttentionMatch& match : matches) {
+    auto engine = EngineOf(match.attention, offer);
+    if (absl::IsResourceExhausted(engine.status())) return engine.status();
+    if (engine.ok()) return Planned{std::move(match), *std::move(engine)};
+    missing = engine.status();
+  }
+  return missing;
+}
+
+absl::StatusOr<CudnnEngine> CudnnAttentionLibrary::EngineOf(const CudnnAttention& attention,
+                                                            bool offer) const {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = planned_.find(attention); known != planned_.end()) return known->second;
+  if (offer && budget_.IsSpent())
+    return Unsupported("the time to compile engines in is spent (MENDEL_CUDA_COMPILE_SECONDS)");
+  const auto plan = [&]() -> absl::StatusOr<CudnnEngine> {
+    MENDEL_ASSIGN_OR_RETURN(
+        std::vector<CudnnEngine> engines,
+        PlanAttention(cudnn_, attention, device_json_,
+                      {.engines = 1, .workspace_bytes = workspace_bytes_, .compiles = true}));
+    if (engines.empty()) return Unsupported("no engine of cuDNN's is allowed");
+    return std::move(engines[0]);
+  };
+  absl::StatusOr<CudnnEngine> engine = offer ? budget_.Spend(plan) : plan();
+  if (engine.ok() || absl::IsUnimplemented(engine.status())) planned_.emplace(attention, engine);
+  return engine;
+}
+
+}  // namespace mendel::cuda

@@ -1,0 +1,161 @@
+#include "kernels/cuda/cudnn/attention_match.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "graph/evaluate.h"
+#include "kernels/cuda/cublaslt/strided_value.h"
+
+namespace mendel::cuda {
+namespace {
+
+/// The value's one number; nullopt where it is not stored, or several.
+std::optional<double> StoredNumber(const Graph& graph, ValueId value) {
+  const Node& node = graph.node(value.node);
+  if (!IsConstant(node) || NumElements(node.outputs[0]) != 1) return std::nullopt;
+  return HostValue::FromTensor(ConstantValue(node)).scalars[0];
+}
+
+class AttentionMatcher {
+ public:
+  AttentionMatcher(const GroupingScope& scope, int32_t node, std::optional<DType> rounded)
+      : scope_(scope), graph_(scope.graph), node_(node), rounded_(rounded) {}
+
+  std::vector<AttentionMatch> Run() {
+    if (!MatchProducts()) return {};
+    std::vector<AttentionMatch> matches;
+    if (AttentionMatch turned = match_; TakeTranspose(turned)) matches.push_back(std::move(turned));
+    matches.push_back(std::move(match_));
+    return matches;
+  }
+
+ private:
+  bool MatchProducts() {
+    if (!IsProduct(node_)) return false;
+    const DType dtype = graph_.node(node_).outputs[0].dtype;
+    if (rounded_.has_value() ? dtype != DType::kF32 : dtype != DType::kF16 && dtype != DType::kBF16)
+      return false;
+    match_.attention.dtype = rounded_.value_or(dtype);
+    match_.group.nodes = {node_};
+    int32_t next = scope_.OnlyUser(node_);
+    if (next >= 0 && TakeScale(next)) next = scope_.OnlyUser(next);
+    if (next < 0 || !TakeSoftmax(next)) return false;
+    const int32_t softmax = next;
+    next = scope_.OnlyUser(softmax);
+    if (next < 0 || !IsProduct(next) || graph_.node(next).inputs[0] != ValueId{softmax, 0})
+      return false;
+    match_.group.nodes.insert(next);
+    match_.group.result = {next, 0};
+    const Node &scores = graph_.node(node_), &product = graph_.node(next);
+    CudnnAttention& attention = match_.attention;
+    if (!Read(scores.inputs[0], node_, false, attention.q) ||
+        !Read(scores.inputs[1], node_, true, attention.k) ||
+        !Read(product.inputs[1], next, false, attention.v))
+      return false;
+    const Shape& y = product.outputs[0].shape;
+    attention.y = Heads(y, RowMajorStrides(y));
+    if (rounded_.has_value()) {
+      match_.group.forms.assign(3, {.rounded = rounded_});
+      match_.group.result_form = {.rounded = rounded_};
+    }
+    const Shape& batch = attention.q.shape;
+    const auto shares = [&](const HeadMatrices& it) {
+      return it.shape[0] == batch[0] && it.shape[1] == batch[1];
+    };
+    return shares(attention.k) && shares(attention.v) && shares(attention.y);
+  }
+
+  bool IsProduct(int32_t id) const {
+    const Node& node = graph_.node(id);
+    const size_t rank = node.outputs[0].shape.size();
+    return node.op->name == "MatMul" && scope_.IsFree(id) && rank >= 2 && rank <= 4 &&
+           NumElements(node.outputs[0]) > 0;
+  }
+
+  bool TakeScale(int32_t id) {
+    const Node& node = graph_.node(id);
+    const bool divides = node.op->name == "Div";
+    if ((!divides && node.op->name != "Mul") || !scope_.IsFree(id)) return false;
+    const size_t other = node.inputs[0].node == node_ ? 1 : 0;
+    if (divides && other == 0) return false;
+    const std::optional<double> number = StoredNumber(graph_, node.inputs[other]);
+    if (!number.has_value() || node.outputs[0].shape != graph_.node(node_).outputs[0].shape)
+      return false;
+    match_.attention.scale = static_cast<float>(divides ? 1 / *number : *number);
+    match_.group.nodes.insert(id);
+    return true;
+  }
+
+  bool TakeSoftmax(int32_t id) {
+    const Node& node = graph_.node(id);
+    if (node.op->name != "Softmax" || !scope_.IsFree(id)) return false;
+    const auto last = static_cast<int64_t>(node.outputs[0].shape.size()) - 1;
+    if (node.attrs.Int("axis") != last) return false;
+    match_.group.nodes.insert(id);
+    return true;
+  }
+
+  /// Reads an operand in place. `turned`: the matrices of `heads` are its own transposed.
+  bool Read(ValueId value, int32_t reader, bool turned, HeadMatrices& heads) {
+    for (const StridedValue& way : WaysToRead(graph_, value, scope_.constant)) {
+      if (rounded_.has_value() && !AreOnlyFor(scope_, way.through, reader)) continue;
+      // A value that depends on the scores cannot be an operand of the call that computes them.
+      if (way.shape.size() < 2 || way.shape.size() > 4 || !scope_.IsThereBefore(way.source, node_))
+        continue;
+      HeadMatrices read = Heads(way.shape, way.strides);
+      if (turned) {
+        std::swap(read.shape[2], read.shape[3]);
+        std::swap(read.strides[2], read.strides[3]);
+      }
+      const bool repeats = std::count(read.strides.begin(), read.strides.end(), 0) > 0;
+      if (read.strides[3] != 1 || repeats) continue;
+      heads = std::move(read);
+      AddOwn(scope_, way.through, match_.group.nodes);
+      match_.group.operands.push_back({way.source, {}, graph_.type(way.source).dtype});
+      return true;
+    }
+    return false;
+  }
+
+  /// In four dimensions: what precedes rows and columns are heads, then batches.
+  static HeadMatrices Heads(const Shape& shape, const Ints& strides) {
+    HeadMatrices heads{shape, strides};
+    while (heads.shape.size() < 4) {
+      const int64_t all = heads.strides.empty() ? 1 : heads.shape[0] * heads.strides[0];
+      heads.shape.insert(heads.shape.begin(), 1);
+      heads.strides.insert(heads.strides.begin(), all);
+    }
+    return heads;
+  }
+
+  /// Writes the result as a Transpose after it has it.
+  bool TakeTranspose(AttentionMatch& match) const {
+    const int32_t user = scope_.OnlyUser(match.group.result.node);
+    if (user < 0 || !scope_.IsFree(user) || graph_.node(user).op->name != "Transpose") return false;
+    const Node& node = graph_.node(user);
+    const Ints& perm = node.attrs.IntList("perm");
+    const Ints turned = RowMajorStrides(node.outputs[0].shape);
+    Ints strides(perm.size());
+    for (size_t d = 0; d < perm.size(); ++d) strides[static_cast<size_t>(perm[d])] = turned[d];
+    if (strides.back() != 1) return false;
+    match.attention.y = Heads(graph_.type(match.group.result).shape, strides);
+    match.group.nodes.insert(user);
+    match.group.result = {user, 0};
+    return true;
+  }
+
+  const GroupingScope& scope_;
+  const Graph& graph_;
+  const int32_t node_;
+  const std::optional<DType> rounded_;
+  AttentionMatch match_;
+};
+
+}  // namespace
+
+std::vector<AttentionMatch> MatchAttention(const GroupingScope& scope, int32_t node,
+                                           std::optional<DType> rounded) {
+  return AttentionMatcher(scope, node, rounded).Run();
+}
+
+}  // namespace mendel::cuda

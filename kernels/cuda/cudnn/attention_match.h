@@ -1,0 +1,33 @@
+// An attention match is the nodes of a graph that cuDNN's attention computes in one call.
+#ifndef MENDEL_KERNELS_CUDA_CUDNN_ATTENTION_MATCH_H_
+#define MENDEL_KERNELS_CUDA_CUDNN_ATTENTION_MATCH_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kernels/cuda/backend/library_groups.h"
+#include "kernels/cuda/cudnn/attention.h"
+
+namespace mendel::cuda {
+
+struct AttentionMatch {
+  CudnnAttention attention;
+  LibraryGroup group;  ///< without its call; operands: q, k, v
+};
+
+/// The matches of the MatMul `node` that multiplies queries and keys, first with a Transpose of the
+/// result, then without. Between the products stand at most one product or quotient with a stored
+/// number, and Softmax over the keys. Operands of 2 to 4 dimensions are read through Transpose,
+/// Reshape and Expand as far as strides express it (strided_value.h). Their batches are equal, and
+/// what is multiplied lies side by side. Empty otherwise: a mask is an addition, which cuDNN's
+/// attention lacks.
+///
+/// `rounded`: values are f32 and rounded to this format, result included; they are then read
+/// through views of the match's own. Without it, values are f16 or bf16.
+std::vector<AttentionMatch> MatchAttention(const GroupingScope& scope, int32_t node,
+                                           std::optional<DType> rounded);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_CUDNN_ATTENTION_MATCH_H_

@@ -1,0 +1,183 @@
+// Tests of attention by cuDNN's interface, executed by a fake of it, against the graphs' meaning.
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/cuda/backend/partition.h"
+#include "kernels/cuda/cudnn/attention_library.h"
+#include "kernels/cuda/cudnn/library_case.h"
+#include "kernels/cuda/testing/device_case.h"
+#include "kernels/cuda/testing/fake/fake_cudnn.h"
+#include "kernels/cuda/testing/fake/fake_driver.h"
+#include "kernels/cuda/testing/product_case.h"
+
+namespace mendel::cuda {
+namespace {
+
+using cudnn_case::kDevice;
+using cudnn_case::kWorkspace;
+using cudnn_case::Parsed;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct AttentionRig {
+  FakeDriver driver;
+  FakeCudnn fake;
+  CompileBudget budget{600};
+  CudnnAttentionLibrary library{fake.table(), kDevice, kWorkspace, budget};
+  const CallLibrary* libraries[1] = {&library};
+};
+
+/// Heads beside positions before and after, as exporters write them; %9 is the first product.
+constexpr char kHeads[] = R"(%0 = Input() {name = "q", shape = [2, 6, 16]}
+    %1 = Input() {name = "k", shape = [2, 6, 16]}
+    %2 = Input() {name = "v", shape = [2, 6, 16]}
+    %3 = Reshape(%0) {shape = [2, 6, 2, 8]}
+    %4 = Reshape(%1) {shape = [2, 6, 2, 8]}
+    %5 = Reshape(%2) {shape = [2, 6, 2, 8]}
+    %6 = Transpose(%3) {perm = [0, 2, 1, 3]}
+    %7 = Transpose(%4) {perm = [0, 2, 3, 1]}
+    %8 = Transpose(%5) {perm = [0, 2, 1, 3]}
+    %9 = MatMul(%6, %7)
+    %10 = Constant() {value = f32[]{0.25}}
+    %11 = Mul(%9, %10)
+)";
+constexpr char kRest[] = R"(%12 = Softmax(%11) {axis = 3}
+    %13 = MatMul(%12, %8)
+    %14 = Transpose(%13) {perm = [0, 2, 1, 3]}
+    %15 = Reshape(%14) {shape = [2, 6, 16]}
+    return "y" = %15)";
+
+TEST(CudnnAttention, IsOneCallWithItsHeads) {
+  AttentionRig rig;
+  const Graph graph = Parsed(std::string(kHeads) + kRest);
+  EXPECT_THAT(LibraryAlgorithms(graph, 9, Numerics::kF16, rig.libraries),
+              ElementsAre("attention-f16"));
+  EXPECT_THAT(LibraryAlgorithms(graph, 9, Numerics::kBf16, rig.libraries),
+              ElementsAre("attention-bf16"));
+  EXPECT_THAT(LibraryAlgorithms(graph, 9, Numerics::kTf32, rig.libraries), IsEmpty());
+  EXPECT_THAT(LibraryAlgorithms(graph, 13, Numerics::kF16, rig.libraries), IsEmpty())
+      << "it is the first's";
+  const auto program = LowerToDevice(graph, {.numerics = Numerics::kF16,
+                                             .algorithms = {{9, "attention-f16"}},
+                                             .libraries = rig.libraries});
+  ASSERT_TRUE(program.ok()) << program.status();
+  size_t calls = 0;
+  for (const DeviceLaunch& launch : program->launches) {
+    if (launch.call == nullptr) continue;
+    ++calls;
+    EXPECT_EQ(launch.call->name(), "attention-f16 engine 12");
+    // Six views of operands, both products, the scale, Softmax and a Transpose.
+    EXPECT_EQ(launch.info.nodes.size(), 11u);
+  }
+  EXPECT_EQ(calls, 1u);
+}
+
+TEST(CudnnAttention, OtherGraphsHaveNone) {
+  AttentionRig rig;
+  const auto names = [&](const std::string& rest) {
+    return LibraryAlgorithms(Parsed(std::string(kHeads) + rest), 9, Numerics::kF16, rig.libraries);
+  };
+  EXPECT_THAT(names(kRest), ElementsAre("attention-f16"));
+  EXPECT_THAT(names(R"(%12 = Softmax(%11) {axis = 2}
+      %13 = MatMul(%12, %8)
+      return "y" = %13)"),
+              IsEmpty())
+      << "over the queries";
+  EXPECT_THAT(names(R"(%12 = Softmax(%11) {axis = 3}
+      %13 = MatMul(%12, %8)
+      return "y" = %13, "z" = %12)"),
+              IsEmpty())
+      << "others read the weights";
+  EXPECT_THAT(names(R"(%12 = Constant() {symbol = "m", value = f32[6]{0, 0, 0, 0, -1, -1}}
+      %13 = Add(%11, %12)
+      %14 = Softmax(%13) {axis = 3}
+      %15 = MatMul(%14, %8)
+      return "y" = %15)"),
+              IsEmpty())
+      << "a mask";
+  EXPECT_THAT(names(R"(%12 = Softmax(%11) {axis = 3}
+      %13 = MatMul(%12, %9)
+      return "y" = %13)"),
+              IsEmpty())
+      << "values that depend on the scores";
+}
+
+TEST(CudnnAttention, PlansThatNameAnotherAreRefused) {
+  AttentionRig rig;
+  const Graph graph = Parsed(std::string(kHeads) + kRest);
+  const auto refusal = [&](int32_t node, const char* algorithm, Numerics numerics) {
+    return LowerToDevice(graph, {.numerics = numerics,
+                                 .algorithms = {{node, algorithm}},
+                                 .libraries = rig.libraries})
+        .status()
+        .ToString();
+  };
+  EXPECT_EQ(refusal(9, "attention-f16", Numerics::kF16), "OK");
+  EXPECT_THAT(refusal(9, "attention-f16", Numerics::kTf32), HasSubstr("under numerics tf32"));
+  EXPECT_THAT(refusal(9, "attention-f8", Numerics::kF16), HasSubstr("no algorithm 'attention-f8'"));
+  EXPECT_THAT(refusal(13, "attention-f16", Numerics::kF16), HasSubstr("no attention that cuDNN"));
+  EXPECT_THAT(refusal(9, "attention", Numerics::kF16), HasSubstr("no attention that cuDNN"))
+      << "it is f32";
+}
+
+TEST(CudnnAttention, SearchesKeepToTheBudget) {
+  FakeDriver driver;
+  FakeCudnn fake;
+  CompileBudget none(0);
+  const CudnnAttentionLibrary library(fake.table(), kDevice, kWorkspace, none);
+  const CallLibrary* const libraries[] = {&library};
+  const Graph graph = Parsed(std::string(kHeads) + kRest);
+  EXPECT_THAT(LibraryAlgorithms(graph, 9, Numerics::kF16, libraries), IsEmpty());
+  EXPECT_TRUE(LowerToDevice(graph, {.numerics = Numerics::kF16,
+                                    .algorithms = {{9, "attention-f16"}},
+                                    .libraries = libraries})
+                  .ok());
+  EXPECT_THAT(LibraryAlgorithms(graph, 9, Numerics::kF16, libraries), ElementsAre("attention-f16"));
+}
+
+void RunAttentions(Numerics numerics, uint64_t seeds) {
+  AttentionRig rig;
+  const char* more = std::getenv("MENDEL_CUDA_SEEDS");
+  if (more != nullptr) seeds = 25 * std::strtoull(more, nullptr, 10);
+  std::vector<DeviceCase> cases;
+  size_t calls = 0;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    DeviceCase one = RandomAttention(seed, numerics);
+    std::map<int32_t, std::string> algorithms;
+    for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
+      const std::vector<std::string> names =
+          LibraryAlgorithms(one.graph, node, numerics, rig.libraries);
+      if (!names.empty()) algorithms[node] = names[seed % names.size()];
+    }
+    auto program = LowerToDevice(one.graph, {.reuse_memory = seed % 2 == 0,
+                                             .numerics = numerics,
+                                             .algorithms = algorithms,
+                                             .libraries = rig.libraries});
+    ASSERT_TRUE(program.ok()) << one.description << program.status();
+    calls += algorithms.size();
+    one.program = *std::move(program);
+    cases.push_back(std::move(one));
+  }
+  const absl::Status prepared = rig.driver.Prepare(ModuleOf(cases));
+  ASSERT_TRUE(prepared.ok()) << std::string(prepared.message()).substr(0, 4000);
+  for (const DeviceCase& one : cases)
+    EXPECT_EQ(FailureOn(rig.driver.table(), &TextImage, one), "") << one.description;
+  EXPECT_EQ(rig.driver.Leaks() + rig.fake.Leaks(), "");
+  EXPECT_GT(calls, cases.size() / 4);
+  std::printf("%zu graphs, %zu calls\n", cases.size(), calls);
+}
+
+TEST(CudnnAttention, StoredHalvesMeanTheirGraphs) { RunAttentions(Numerics::kDefault, 40); }
+TEST(CudnnAttention, FloatsRoundedToF16MeanTheirGraphs) { RunAttentions(Numerics::kF16, 40); }
+TEST(CudnnAttention, FloatsRoundedToBf16MeanTheirGraphs) { RunAttentions(Numerics::kBf16, 40); }
+
+}  // namespace
+}  // namespace mendel::cuda
