@@ -24,9 +24,9 @@ reported '^    cuda: device: emulated device, sm_90'
 reported '^times, streams, replays and branches: [1-9][0-9]* of 11, .* 0 wrong'
 reported '^\| net \| [0-9]+ \| [0-9.]+e-[0-9]+ \| [0-9.]+e-[0-9]+ \| [0-9]+ \|'
 
-# Libraries and tensor cores come first.
-[ "$(grep -oE '^(libraries|tensor_cores|tiled|corrections|streams|operators), [0-9]+ s:' "$folder/results.md" | cut -d, -f1 | tr '\n' ' ')" = \
-  "libraries tensor_cores tiled corrections streams operators " ] || fail "families are not there, or in another order: $results"
+# Libraries, what they compile, and tensor cores come first.
+[ "$(grep -oE '^(libraries|compiled|tensor_cores|tiled|corrections|streams|operators), [0-9]+ s:' "$folder/results.md" | cut -d, -f1 | tr '\n' ' ')" = \
+  "libraries compiled tensor_cores tiled corrections streams operators " ] || fail "families are not there, or in another order: $results"
 
 # A part that is skipped was not found to be right.
 expect 0 '^Skipped: sanitizer\.$' "${check[@]}" --seconds 30 --parts sanitizer --output "$folder/skipped.md"

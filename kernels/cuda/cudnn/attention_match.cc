@@ -99,9 +99,7 @@ class AttentionMatcher {
   bool Read(ValueId value, int32_t reader, bool turned, HeadMatrices& heads) {
     for (const StridedValue& way : WaysToRead(graph_, value, scope_.constant)) {
       if (rounded_.has_value() && !AreOnlyFor(scope_, way.through, reader)) continue;
-      // A value that depends on the scores cannot be an operand of the call that computes them.
-      if (way.shape.size() < 2 || way.shape.size() > 4 || !scope_.IsThereBefore(way.source, node_))
-        continue;
+      if (way.shape.size() < 2 || way.shape.size() > 4) continue;
       HeadMatrices read = Heads(way.shape, way.strides);
       if (turned) {
         std::swap(read.shape[2], read.shape[3]);

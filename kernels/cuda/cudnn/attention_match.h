@@ -20,8 +20,8 @@ struct AttentionMatch {
 /// result, then without. Between the products stand at most one product or quotient with a stored
 /// number, and Softmax over the keys. Operands of 2 to 4 dimensions are read through Transpose,
 /// Reshape and Expand as far as strides express it (strided_value.h). Their batches are equal, and
-/// what is multiplied lies side by side. Empty otherwise: a mask is an addition, which cuDNN's
-/// attention lacks.
+/// what is multiplied lies side by side; cuDNN repeats no elements. Empty otherwise: a mask is an
+/// addition, which cuDNN's attention lacks.
 ///
 /// `rounded`: values are f32 and rounded to this format, result included; they are then read
 /// through views of the match's own. Without it, values are f16 or bf16.

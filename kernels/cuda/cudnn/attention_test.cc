@@ -104,10 +104,29 @@ TEST(CudnnAttention, OtherGraphsHaveNone) {
               IsEmpty())
       << "a mask";
   EXPECT_THAT(names(R"(%12 = Softmax(%11) {axis = 3}
-      %13 = MatMul(%12, %9)
+      %13 = MatMul(%7, %12)
       return "y" = %13)"),
               IsEmpty())
-      << "values that depend on the scores";
+      << "the weights are the right side";
+}
+
+/// Keys and values that heads share are read as Expand has written them.
+TEST(CudnnAttention, NoOperandRepeatsElements) {
+  const Graph graph = Parsed(R"(%0 = Input() {dtype = "f16", name = "q", shape = [1, 4, 6, 8]}
+    %1 = Input() {dtype = "f16", name = "k", shape = [1, 1, 6, 8]}
+    %2 = Expand(%1) {shape = [1, 4, 6, 8]}
+    %3 = Transpose(%2) {perm = [0, 1, 3, 2]}
+    %4 = MatMul(%0, %3)
+    %5 = Softmax(%4) {axis = 3}
+    %6 = MatMul(%5, %2)
+    return "y" = %6)");
+  const std::vector<bool> none(graph.nodes().size(), false);
+  const auto matches = MatchAttention({graph, none, none}, 4, std::nullopt);
+  ASSERT_EQ(matches.size(), 1u);
+  const CudnnAttention& attention = matches[0].attention;
+  EXPECT_THAT(attention.k.strides, ElementsAre(192, 48, 8, 1));
+  EXPECT_EQ(matches[0].group.operands[1].value, (ValueId{2, 0}));
+  EXPECT_EQ(matches[0].group.operands[2].value, (ValueId{2, 0}));
 }
 
 TEST(CudnnAttention, PlansThatNameAnotherAreRefused) {

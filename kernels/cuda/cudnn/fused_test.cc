@@ -166,7 +166,7 @@ TEST(CudnnFused, SearchesKeepToTheBudget) {
                                                .libraries = libraries});
     EXPECT_TRUE(program.ok()) << program.status();
   }
-  // What is compiled is known, and offered again.
+  // An engine that is compiled is known, and offered again.
   EXPECT_THAT(FusedNames(spent, graph, Numerics::kTf32), ElementsAre("cudnn-tf32-fused"));
 
   CompileBudget little(1e-9);

@@ -10,9 +10,9 @@
 namespace mendel::cuda {
 
 /// One or two convolutions, plain or transposed, of 1 to 3 dimensions, with groups, strides,
-/// dilations and lopsided pads, in f32, f16 or bf16, with biases, residuals, activations (Silu among them) and other
-/// operators after them; the program is left empty. Where `numerics` rounds operands, f32 ones have
-/// more bits than any format.
+/// dilations and lopsided pads, in f32, f16 or bf16, with biases, residuals, activations (Silu
+/// among them) and other operators after them; the program is left empty. Where `numerics` rounds
+/// operands, f32 ones have more bits than any format.
 DeviceCase RandomConvolutions(uint64_t seed, Numerics numerics);
 
 /// A layer of a known network, seed by seed in turn, with the channels and extents that it has

@@ -1,7 +1,7 @@
 // The kernels of the emulator's tests on a real GPU, and what the libraries there compute; exit 77
 // where there is none. usage: cuda_gpu_test [COUNT [FIRST_SEED [SECONDS [PART]]]]: COUNT
 // corrections from this seed, and an end after SECONDS; PART: streams, operators,
-// libraries, tiled, tensor_cores or corrections alone.
+// libraries, compiled, tiled, tensor_cores or corrections alone.
 //
 // Errors that are not wrong numbers, crashes and kernels that never end cost the case that had them
 // (guarded_cases.h); the test ends after 20 failures. What an end comes before is reported.
@@ -84,7 +84,7 @@ void RunOperators(const Backend& backend, GuardedCases& report) {
 }
 
 /// Random programs by every algorithm that `library` offers for their nodes on this machine.
-/// `found`: that it is there.
+/// `library`: a part of their names. `found`: that it is there.
 void RunLibrary(const Backend& backend, const std::string& what, std::string_view library,
                 DeviceCase (*make)(uint64_t seed, Numerics numerics), Numerics numerics,
                 const absl::Status& found, GuardedCases& report, size_t programs = 100) {
@@ -99,7 +99,7 @@ void RunLibrary(const Backend& backend, const std::string& what, std::string_vie
     std::map<std::string, std::map<int32_t, std::string>> by_name;
     for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
       for (const std::string& name : backend.Algorithms(one.graph, node, numerics)) {
-        if (name.rfind(library, 0) == 0) by_name[name][node] = name;
+        if (name.find(library) != std::string::npos) by_name[name][node] = name;
       }
     }
     for (const auto& [name, algorithms] : by_name) {
@@ -123,6 +123,20 @@ DeviceCase RandomFloatChain(uint64_t seed, Numerics numerics) {
 DeviceCase RandomFloatProducts(uint64_t seed, Numerics) {
   return seed % 2 == 0 ? RandomMatrixChain(seed, ChainValues::kFloats)
                        : RandomConvolutionChain(seed, ChainValues::kFloats);
+}
+
+/// Engines that cuDNN compiles at run time: of attention, and of epilogues of convolutions.
+void RunCompiled(const Backend& backend, GuardedCases& report) {
+  constexpr size_t kPrograms = 25;  // of a kind: each compiles for seconds
+  const absl::Status found = Cudnn::Get().status();
+  for (const Numerics numerics : {Numerics::kDefault, Numerics::kF16, Numerics::kBf16}) {
+    if (!backend.Supports(numerics).ok()) continue;
+    const std::string name(NumericsName(numerics));
+    RunLibrary(backend, Cat("attention by cuDNN, ", name), "attention", &RandomAttention, numerics,
+               found, report, kPrograms);
+    RunLibrary(backend, Cat("fused epilogues by cuDNN, ", name), "fused", &RandomConvolutions,
+               numerics, found, report, kPrograms);
+  }
 }
 
 constexpr size_t kTiledPrograms = 25;  // of a kind: each compiles many kernels
@@ -241,6 +255,7 @@ void RunAll(const Options& options, GuardedCases& report) {
                  numerics, CublasLt::Get().status(), report);
     }
   }
+  if (options.Wants("compiled")) RunCompiled(backend, report);
   if (options.Wants("tensor_cores")) RunTensorCores(backend, report);
   if (options.Wants("tiled")) RunTiled(backend, report);
   if (options.Wants("corrections"))
@@ -267,12 +282,14 @@ int main(int argc, char** argv) {
   if (argc > 2) options.first = std::strtoull(argv[2], nullptr, 10);
   if (argc > 3) options.seconds = std::atof(argv[3]);
   if (argc > 4) options.part = argv[4];
-  const std::set<std::string> parts = {"",      "streams",      "operators",  "libraries",
-                                       "tiled", "tensor_cores", "corrections"};
+  // All that a part's programs have is compiled; elsewhere, what the default allows.
+  if (options.part == "compiled") setenv("MENDEL_CUDA_COMPILE_SECONDS", "86400", 0);
+  const std::set<std::string> parts = {"",         "streams", "operators",    "libraries",
+                                       "compiled", "tiled",   "tensor_cores", "corrections"};
   if (argc > 5 || !parts.contains(options.part)) {
     std::fprintf(stderr,
                  "usage: cuda_gpu_test [COUNT [FIRST_SEED [SECONDS "
-                 "[streams|operators|libraries|tiled|tensor_cores|corrections]]]]\n");
+                 "[streams|operators|libraries|compiled|tiled|tensor_cores|corrections]]]]\n");
     return 2;
   }
   return mendel::cuda::Main(options);

@@ -163,13 +163,15 @@ class AttentionMaker {
   DeviceCase Make() {
     const int64_t rows = rng_.Between(1, 9), keys = rng_.Between(1, 9);
     const int64_t width = rng_.Flip() ? columns_ : 8 * rng_.Between(1, 2);
-    const ValueId q = Operand(rows, columns_), k = Operand(keys, columns_),
-                  v = Operand(keys, width);
+    const ValueId q = Operand(rows, columns_), k = Operand(keys, columns_);
+    const bool values_last = rng_.Flip();
+    ValueId v = values_last ? ValueId() : Operand(keys, width);
     ValueId scores = e_.MatMul(q, e_.Transpose(k, Swapped(batch_.size(), batch_.size() + 1)));
     scores = Scaled(scores);
     if (rng_.Below(10) == 0) scores = e_.Add(scores, Source({rows, keys}));
     const ValueId weights =
         e_.Op("Softmax", {scores}, {{"axis", static_cast<int64_t>(batch_.size()) + 1}});
+    if (values_last) v = e_.Op("Neg", {Operand(keys, width)});
     ValueId result = e_.MatMul(weights, v);
     if (!batch_.empty() && rng_.Flip())
       result = e_.Transpose(result, Swapped(batch_.size() - 1, batch_.size()));
