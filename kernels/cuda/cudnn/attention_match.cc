@@ -1,6 +1,7 @@
 #include "kernels/cuda/cudnn/attention_match.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "graph/evaluate.h"
@@ -48,10 +49,14 @@ class AttentionMatcher {
     match_.group.result = {next, 0};
     const Node &scores = graph_.node(node_), &product = graph_.node(next);
     CudnnAttention& attention = match_.attention;
-    if (!Read(scores.inputs[0], node_, false, attention.q) ||
-        !Read(scores.inputs[1], node_, true, attention.k) ||
+    int32_t q_reader = node_, k_reader = node_;
+    const ValueId q = Unscaled(scores.inputs[0], q_reader),
+                  k = Unscaled(scores.inputs[1], k_reader);
+    if (!Read(q, q_reader, false, attention.q) || !Read(k, k_reader, true, attention.k) ||
         !Read(product.inputs[1], next, false, attention.v))
       return false;
+    // The largest score of a row is that of the largest product, as online softmax takes it.
+    if (!(attention.scale > 0) || std::isinf(attention.scale)) return false;
     const Shape& y = product.outputs[0].shape;
     attention.y = Heads(y, RowMajorStrides(y));
     if (rounded_.has_value()) {
@@ -72,18 +77,44 @@ class AttentionMatcher {
            NumElements(node.outputs[0]) > 0;
   }
 
-  bool TakeScale(int32_t id) {
+  /// The factor by which the node multiplies the one of its inputs that is not stored, of the same
+  /// shape; nullopt where it is no such node.
+  std::optional<double> FactorOf(int32_t id) const {
     const Node& node = graph_.node(id);
     const bool divides = node.op->name == "Div";
-    if ((!divides && node.op->name != "Mul") || !scope_.IsFree(id)) return false;
-    const size_t other = node.inputs[0].node == node_ ? 1 : 0;
-    if (divides && other == 0) return false;
-    const std::optional<double> number = StoredNumber(graph_, node.inputs[other]);
-    if (!number.has_value() || node.outputs[0].shape != graph_.node(node_).outputs[0].shape)
-      return false;
-    match_.attention.scale = static_cast<float>(divides ? 1 / *number : *number);
+    if ((!divides && node.op->name != "Mul") || !scope_.IsFree(id)) return std::nullopt;
+    for (const size_t k : {1, 0}) {
+      const std::optional<double> number = StoredNumber(graph_, node.inputs[k]);
+      if (!number.has_value() || (divides && k == 0)) continue;
+      if (graph_.type(node.inputs[1 - k]).shape != node.outputs[0].shape) continue;
+      return divides ? 1 / *number : *number;
+    }
+    return std::nullopt;
+  }
+
+  bool TakeScale(int32_t id) {
+    const std::optional<double> factor = FactorOf(id);
+    if (factor.has_value()) Scale(id, *factor);
+    return factor.has_value();
+  }
+
+  void Scale(int32_t id, double factor) {
+    match_.attention.scale = static_cast<float>(match_.attention.scale * factor);
     match_.group.nodes.insert(id);
-    return true;
+  }
+
+  /// `value` without the factors of nodes that only `reader` reads, which becomes their first. They
+  /// scale the scores.
+  ValueId Unscaled(ValueId value, int32_t& reader) {
+    while (scope_.OnlyUser(value.node) == reader) {
+      const std::optional<double> factor = FactorOf(value.node);
+      if (!factor.has_value()) break;
+      Scale(value.node, *factor);
+      reader = value.node;
+      const std::vector<ValueId>& inputs = graph_.node(reader).inputs;
+      value = inputs[StoredNumber(graph_, inputs[1]).has_value() ? 0 : 1];
+    }
+    return value;
   }
 
   bool TakeSoftmax(int32_t id) {

@@ -110,6 +110,32 @@ TEST(CudnnAttention, OtherGraphsHaveNone) {
       << "the weights are the right side";
 }
 
+/// Factors of the queries, the keys and the scores are one scale.
+TEST(CudnnAttention, ScalesAreMultipliedAndPositive) {
+  const auto scale = [](const char* second) {
+    const Graph graph =
+        Parsed(std::string(R"(%0 = Input() {dtype = "f16", name = "q", shape = [6, 8]}
+      %1 = Input() {dtype = "f16", name = "k", shape = [6, 8]}
+      %2 = Constant() {value = f16[]{0.5}}
+      %3 = Constant() {value = f16[]{)") +
+               second + R"(}}
+      %4 = Mul(%2, %0)
+      %5 = Transpose(%1) {perm = [1, 0]}
+      %6 = Div(%5, %3)
+      %7 = MatMul(%4, %6)
+      %8 = Mul(%7, %2)
+      %9 = Softmax(%8) {axis = 1}
+      %10 = MatMul(%9, %1)
+      return "y" = %10)");
+    const std::vector<bool> none(graph.nodes().size(), false);
+    const auto matches = MatchAttention({graph, none, none}, 7, std::nullopt);
+    return matches.empty() ? 0.0F : matches[0].attention.scale;
+  };
+  EXPECT_EQ(scale("4"), 0.0625F);
+  EXPECT_EQ(scale("-4"), 0.0F);
+  EXPECT_EQ(scale("0"), 0.0F);
+}
+
 /// Keys and values that heads share are read as Expand has written them.
 TEST(CudnnAttention, NoOperandRepeatsElements) {
   const Graph graph = Parsed(R"(%0 = Input() {dtype = "f16", name = "q", shape = [1, 4, 6, 8]}

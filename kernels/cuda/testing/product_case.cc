@@ -166,7 +166,9 @@ class AttentionMaker {
     const ValueId q = Operand(rows, columns_), k = Operand(keys, columns_);
     const bool values_last = rng_.Flip();
     ValueId v = values_last ? ValueId() : Operand(keys, width);
-    ValueId scores = e_.MatMul(q, e_.Transpose(k, Swapped(batch_.size(), batch_.size() + 1)));
+    const ValueId turned = e_.Transpose(k, Swapped(batch_.size(), batch_.size() + 1));
+    const bool both = rng_.Below(3) == 0;
+    ValueId scores = e_.MatMul(both ? Scaled(q) : q, both ? Scaled(turned) : turned);
     scores = Scaled(scores);
     if (rng_.Below(10) == 0) scores = e_.Add(scores, Source({rows, keys}));
     const ValueId weights =
