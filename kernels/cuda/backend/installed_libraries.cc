@@ -12,12 +12,13 @@
 #include "kernels/cuda/cublaslt/library.h"
 #include "kernels/cuda/cublaslt/table.h"
 #include "kernels/cuda/cudnn/attention_library.h"
-#include "kernels/cuda/cudnn/compile_budget.h"
+#include "kernels/cuda/cudnn/compiled_engines.h"
 #include "kernels/cuda/cudnn/convolution.h"
 #include "kernels/cuda/cudnn/library.h"
 #include "kernels/cuda/cudnn/table.h"
 #include "kernels/cuda/driver_table/driver.h"
 #include "kernels/cuda/emit/roofline.h"
+#include "kernels/cuda/nvrtc/module_cache.h"
 #include "kernels/cuda/tiled/library.h"
 
 namespace mendel::cuda {
@@ -29,17 +30,17 @@ constexpr char kSecondsVariable[] = "MENDEL_CUDA_COMPILE_SECONDS";
 constexpr double kDefaultSeconds = 10, kMostSeconds = 86400;
 constexpr int64_t kDefaultMiB = 256, kMostMiB = int64_t{1} << 20;
 
-/// cuDNN's convolutions and attention share the time to compile engines in.
+/// cuDNN's convolutions and attention share their compiled engines.
 absl::StatusOr<std::vector<const CallLibrary*>> OpenCudnnLibraries() {
   MENDEL_ASSIGN_OR_RETURN(const Cudnn* cudnn, Cudnn::Get());
   MENDEL_ASSIGN_OR_RETURN(const double seconds, CompileSeconds());
   MENDEL_ASSIGN_OR_RETURN(const int64_t workspace, WorkspaceLimit());
   MENDEL_ASSIGN_OR_RETURN(const size_t offered, OfferedAlgorithms());
   MENDEL_ASSIGN_OR_RETURN(const std::string device, DevicePropertiesOf(*cudnn, 0));
-  auto* const budget = new CompileBudget(seconds);
+  auto* const compiled = new CompiledEngines(seconds, {.folder = DefaultModuleFolder()});
   return std::vector<const CallLibrary*>{
-      new CudnnLibrary(*cudnn, device, workspace, offered, budget),
-      new CudnnAttentionLibrary(*cudnn, device, workspace, *budget)};
+      new CudnnLibrary(*cudnn, device, workspace, offered, compiled),
+      new CudnnAttentionLibrary(*cudnn, device, workspace, *compiled)};
 }
 
 absl::StatusOr<const CallLibrary*> OpenCublasLtLibrary() {

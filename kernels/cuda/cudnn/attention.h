@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -19,9 +18,6 @@ namespace mendel::cuda {
 struct HeadMatrices {
   Shape shape;
   Shape strides;
-  bool operator<(const HeadMatrices& other) const {
-    return std::tie(shape, strides) < std::tie(other.shape, other.strides);
-  }
 };
 
 /// Products of f16 or bf16 with sums in f32, the softmax between them in f32. Its weights are
@@ -30,10 +26,6 @@ struct CudnnAttention {
   DType dtype = DType::kF16;
   HeadMatrices q, k, v, y;  ///< k: as many rows as v, and as many columns as q
   float scale = 1;
-  bool operator<(const CudnnAttention& other) const {
-    return std::tie(dtype, q, k, v, y, scale) <
-           std::tie(other.dtype, other.q, other.k, other.v, other.y, other.scale);
-  }
 };
 
 /// Ids of the tensors that a plan reads and writes. The scale is given by value.

@@ -24,6 +24,18 @@ const AttentionKind* AttentionKindOf(std::string_view algorithm) {
   return nullptr;
 }
 
+/// Everything but the scale, which is given to each call.
+std::string KeyOf(const CudnnAttention& attention) {
+  std::string key = Cat("attention ", DTypeName(attention.dtype));
+  for (const HeadMatrices* it : {&attention.q, &attention.k, &attention.v, &attention.y}) {
+    for (const Shape* values : {&it->shape, &it->strides}) {
+      for (const int64_t value : *values) key += Cat(" ", value);
+      key += ";";
+    }
+  }
+  return key;
+}
+
 }  // namespace
 
 std::string CudnnAttentionLibrary::Identity() const {
@@ -83,20 +95,21 @@ absl::StatusOr<CudnnAttentionLibrary::Planned> CudnnAttentionLibrary::Plan(
 
 absl::StatusOr<CudnnEngine> CudnnAttentionLibrary::EngineOf(const CudnnAttention& attention,
                                                             bool offer) const {
+  const std::string key = KeyOf(attention);
   const std::lock_guard lock(mutex_);
-  if (const auto known = planned_.find(attention); known != planned_.end()) return known->second;
-  if (offer && budget_.IsSpent())
-    return Unsupported("the time to compile engines in is spent (MENDEL_CUDA_COMPILE_SECONDS)");
-  const auto plan = [&]() -> absl::StatusOr<CudnnEngine> {
-    MENDEL_ASSIGN_OR_RETURN(
-        std::vector<CudnnEngine> engines,
-        PlanAttention(cudnn_, attention, device_json_,
-                      {.engines = 1, .workspace_bytes = workspace_bytes_, .compiles = true}));
-    if (engines.empty()) return Unsupported("no engine of cuDNN's is allowed");
-    return std::move(engines[0]);
-  };
-  absl::StatusOr<CudnnEngine> engine = offer ? budget_.Spend(plan) : plan();
-  if (engine.ok() || absl::IsUnimplemented(engine.status())) planned_.emplace(attention, engine);
+  if (const auto known = planned_.find(key); known != planned_.end()) return known->second;
+  const CompiledEngines::Source source = {Cat(key, " ", workspace_bytes_), device_json_,
+                                          Cat("cuDNN ", cudnn_.VersionText())};
+  absl::StatusOr<CudnnEngine> engine =
+      compiled_.Get(source, offer, [&]() -> absl::StatusOr<CudnnEngine> {
+        MENDEL_ASSIGN_OR_RETURN(
+            std::vector<CudnnEngine> engines,
+            PlanAttention(cudnn_, attention, device_json_,
+                          {.engines = 1, .workspace_bytes = workspace_bytes_, .compiles = true}));
+        if (engines.empty()) return Unsupported("no engine of cuDNN's is allowed");
+        return std::move(engines[0]);
+      });
+  if (engine.ok() || absl::IsUnimplemented(engine.status())) planned_.emplace(key, engine);
   return engine;
 }
 

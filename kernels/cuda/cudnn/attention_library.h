@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/cuda/backend/library_groups.h"
 #include "kernels/cuda/cudnn/attention_match.h"
-#include "kernels/cuda/cudnn/compile_budget.h"
+#include "kernels/cuda/cudnn/compiled_engines.h"
 #include "kernels/cuda/cudnn/table.h"
 
 namespace mendel::cuda {
@@ -22,18 +22,18 @@ namespace mendel::cuda {
 /// "attention" computes stored f16 and bf16 where the class is not `strict`. "attention-f16" and
 /// "attention-bf16" compute f32, rounded to the format with the result (MemoryFormat), where the
 /// class allows that. Each is the engine that cuDNN ranks first. cuDNN compiles all of them at run
-/// time, so that they are offered while `budget` lasts, and never offline. A plan that names one
-/// compiles it again where it is loaded.
+/// time, so that they are offered while the time of `compiled` lasts, and never offline. A plan
+/// that names one finds it there or compiles it.
 class CudnnAttentionLibrary final : public CallLibrary {
  public:
-  /// `cudnn` and `budget` outlive this and its calls, each of which takes at most
+  /// `cudnn` and `compiled` outlive this and its calls, each of which takes at most
   /// `workspace_bytes`.
   CudnnAttentionLibrary(const Cudnn& cudnn, std::string device_json, int64_t workspace_bytes,
-                        CompileBudget& budget)
+                        CompiledEngines& compiled)
       : cudnn_(cudnn),
         device_json_(std::move(device_json)),
         workspace_bytes_(workspace_bytes),
-        budget_(budget) {}
+        compiled_(compiled) {}
 
   std::string_view name() const override { return "attention"; }
   std::string Identity() const override;
@@ -59,9 +59,9 @@ class CudnnAttentionLibrary final : public CallLibrary {
   const Cudnn& cudnn_;
   const std::string device_json_;
   const int64_t workspace_bytes_;
-  CompileBudget& budget_;
+  CompiledEngines& compiled_;
   mutable std::mutex mutex_;
-  mutable std::map<CudnnAttention, absl::StatusOr<CudnnEngine>> planned_;
+  mutable std::map<std::string, absl::StatusOr<CudnnEngine>> planned_;  // by KeyOf
 };
 
 }  // namespace mendel::cuda

@@ -30,8 +30,8 @@ using testing::IsEmpty;
 struct AttentionRig {
   FakeDriver driver;
   FakeCudnn fake;
-  CompileBudget budget{600};
-  CudnnAttentionLibrary library{fake.table(), kDevice, kWorkspace, budget};
+  CompiledEngines compiled{600, {}};
+  CudnnAttentionLibrary library{fake.table(), kDevice, kWorkspace, compiled};
   const CallLibrary* libraries[1] = {&library};
 };
 
@@ -173,10 +173,10 @@ TEST(CudnnAttention, PlansThatNameAnotherAreRefused) {
       << "it is f32";
 }
 
-TEST(CudnnAttention, SearchesKeepToTheBudget) {
+TEST(CudnnAttention, SearchesKeepToTheTimeForCompilations) {
   FakeDriver driver;
   FakeCudnn fake;
-  CompileBudget none(0);
+  CompiledEngines none(0, {});
   const CudnnAttentionLibrary library(fake.table(), kDevice, kWorkspace, none);
   const CallLibrary* const libraries[] = {&library};
   const Graph graph = Parsed(std::string(kHeads) + kRest);

@@ -1,6 +1,10 @@
 // Tests of epilogues that only engines have which cuDNN compiles at run time, by its fake.
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -9,7 +13,7 @@
 #include "graph/rewrite.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/backend/partition.h"
-#include "kernels/cuda/cudnn/compile_budget.h"
+#include "kernels/cuda/cudnn/compiled_engines.h"
 #include "kernels/cuda/cudnn/library.h"
 #include "kernels/cuda/cudnn/library_case.h"
 #include "kernels/cuda/testing/device_case.h"
@@ -49,8 +53,8 @@ std::vector<std::string> FusedNames(const CudnnLibrary& library, const Graph& gr
 struct Rig {
   FakeDriver driver;
   FakeCudnn fake;
-  CompileBudget budget{60};
-  CudnnLibrary library{fake.table(), kDevice, kWorkspace, kOffered, &budget};
+  CompiledEngines compiled{60, {}};
+  CudnnLibrary library{fake.table(), kDevice, kWorkspace, kOffered, &compiled};
   const CallLibrary* libraries[1] = {&library};
 
   absl::StatusOr<DeviceProgram> Lower(const Graph& graph, const std::string& algorithm,
@@ -151,9 +155,9 @@ TEST(CudnnFused, StoredHalvesAreMultipliedInEveryClassButStrict) {
 }
 
 /// A search compiles nothing more when the time is spent. A plan that names an engine still has it.
-TEST(CudnnFused, SearchesKeepToTheBudget) {
+TEST(CudnnFused, SearchesKeepToTheTimeForCompilations) {
   Rig rig;
-  CompileBudget none(0);
+  CompiledEngines none(0, {});
   const CudnnLibrary spent(rig.fake.table(), kDevice, kWorkspace, kOffered, &none);
   const CudnnLibrary without(rig.fake.table(), kDevice, kWorkspace);
   const Graph graph = Parsed(std::string(kConv) + "%5 = Sigmoid(%2)\nreturn \"y\" = %5");
@@ -169,13 +173,46 @@ TEST(CudnnFused, SearchesKeepToTheBudget) {
   // An engine that is compiled is known, and offered again.
   EXPECT_THAT(FusedNames(spent, graph, Numerics::kTf32), ElementsAre("cudnn-tf32-fused"));
 
-  CompileBudget little(1e-9);
+  CompiledEngines little(1e-9, {});
   const CudnnLibrary once(rig.fake.table(), kDevice, kWorkspace, kOffered, &little);
   EXPECT_THAT(FusedNames(once, graph, Numerics::kTf32), ElementsAre("cudnn-tf32-fused"));
-  EXPECT_TRUE(little.IsSpent());
   const Graph other =
       Parsed(std::string(kConv) + "%5 = Gelu(%2) {approximate = \"none\"}\nreturn \"y\" = %5");
   EXPECT_THAT(FusedNames(once, other, Numerics::kTf32), IsEmpty());
+}
+
+/// Another process finds what one has compiled, and needs no time for it.
+TEST(CudnnFused, EnginesAreKeptOnDisk) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / Cat("mendel_engines_", ::getpid());
+  std::filesystem::remove_all(folder);
+  FakeDriver driver;
+  FakeCudnn fake;
+  const Graph graph = Parsed(std::string(kConv) + "%5 = Sigmoid(%2)\nreturn \"y\" = %5");
+  const auto offered = [&](double seconds, int64_t workspace) {
+    CompiledEngines compiled(seconds, {.folder = folder.string()});
+    const CudnnLibrary library(fake.table(), kDevice, workspace, kOffered, &compiled);
+    std::vector<std::string> names = FusedNames(library, graph, Numerics::kTf32);
+    const CallLibrary* const libraries[] = {&library};
+    if (names.empty()) return std::string("none");
+    const auto program = LowerToDevice(
+        graph,
+        {.numerics = Numerics::kTf32, .algorithms = {{2, names[0]}}, .libraries = libraries});
+    DeviceCase one{"", graph, {FiftyNumbers()}, *program, Numerics::kTf32};
+    const std::string wrong = FailureOn(driver.table(), &TextImage, one);
+    return wrong.empty() ? names[0] : wrong;
+  };
+  EXPECT_EQ(offered(0, kWorkspace), "none");
+  EXPECT_EQ(offered(60, kWorkspace), "cudnn-tf32-fused");
+  EXPECT_EQ(offered(0, kWorkspace), "cudnn-tf32-fused");
+  EXPECT_EQ(offered(0, kWorkspace / 2), "none") << "another limit";
+  fake.SetVersion(92000);
+  EXPECT_EQ(offered(0, kWorkspace), "none") << "another version";
+  fake.SetVersion(91900);
+  for (const auto& file : std::filesystem::directory_iterator(folder))
+    std::ofstream(file.path(), std::ios::app) << "damage";
+  EXPECT_EQ(offered(0, kWorkspace), "none");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(CudnnFused, PlansStoreNoMachineCode) {

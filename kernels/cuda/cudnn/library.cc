@@ -32,6 +32,12 @@ bool NeedsFusion(const CudnnConvolution& convolution) {
   return convolution.HasActivation() && convolution.activation != CudnnActivation::kRelu;
 }
 
+absl::StatusOr<CudnnEngine> FirstOf(absl::StatusOr<std::vector<CudnnEngine>> engines) {
+  MENDEL_RETURN_IF_ERROR(engines.status());
+  if (engines->empty()) return Unsupported("no engine of cuDNN's is allowed");
+  return std::move((*engines)[0]);
+}
+
 /// A native kernel computes the epilogue of a transposed convolution, which no compiled engine has:
 /// all of the longest one. In another form than their own, residuals are left to the kernels that
 /// read each operand as it lies.
@@ -112,7 +118,7 @@ std::vector<std::string> CudnnLibrary::Algorithms(const GroupingScope& scope, in
   std::vector<std::string> names;
   for (const Kind& kind : Kinds()) {
     if (!Allows(numerics, kind.technique)) continue;
-    if (kind.fused && budget_ == nullptr) continue;
+    if (kind.fused && compiled_ == nullptr) continue;
     const auto planned = Plan(scope, node, kind, numerics, kind.fused ? 1 : offered_, true);
     if (!planned.ok()) continue;
     for (size_t rank = 0; rank < planned->engines.size(); ++rank)
@@ -269,7 +275,6 @@ absl::StatusOr<CudnnLibrary::Engines> CudnnLibrary::EnginesOf(const CudnnConvolu
   const std::string key = KeyOf(convolution, allowed, count);
   const std::lock_guard lock(mutex_);
   if (const auto known = planned_.find(key); known != planned_.end()) return known->second;
-  if (kind.fused && offer && budget_->IsSpent()) return Engines();
   const CudnnLimits limits = {.engines = count,
                               .workspace_bytes = workspace_bytes_,
                               .exhaustive = count > kMostOffered,
@@ -277,7 +282,15 @@ absl::StatusOr<CudnnLibrary::Engines> CudnnLibrary::EnginesOf(const CudnnConvolu
   const auto plan = [&] {
     return PlanConvolution(cudnn_, convolution, allowed, device_json_, limits);
   };
-  auto engines = kind.fused && offer ? budget_->Spend(plan) : plan();
+  if (kind.fused && compiled_ != nullptr && count == 1) {
+    auto engine = compiled_->Get({Cat(key, " ", workspace_bytes_), device_json_, Version()}, offer,
+                                 [&] { return FirstOf(plan()); });
+    if (absl::IsUnavailable(engine.status())) return Engines();
+    if (absl::IsUnimplemented(engine.status())) return planned_[key] = {};
+    MENDEL_RETURN_IF_ERROR(engine.status());
+    return planned_[key] = {*std::move(engine)};
+  }
+  auto engines = plan();
   if (absl::IsUnimplemented(engines.status())) engines = Engines();
   MENDEL_RETURN_IF_ERROR(engines.status());
   return planned_[key] = *std::move(engines);

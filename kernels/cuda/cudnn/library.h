@@ -13,7 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/backend/library_groups.h"
-#include "kernels/cuda/cudnn/compile_budget.h"
+#include "kernels/cuda/cudnn/compiled_engines.h"
 #include "kernels/cuda/cudnn/convolution.h"
 #include "kernels/cuda/cudnn/match.h"
 #include "kernels/cuda/cudnn/table.h"
@@ -37,8 +37,9 @@ namespace mendel::cuda {
 /// "cudnn-fused" multiplies stored f16 and bf16 where the class is not `strict`. All have the
 /// channels last and constant weights. They compute epilogues that only engines have which cuDNN
 /// compiles at run time: Sigmoid, Silu and Gelu, and any epilogue of a transposed convolution. One
-/// engine of a kind is offered, while `budget` lasts. A plan that names one compiles it again where
-/// it is loaded. No plan stores such an engine, since cuDNN would make it of machine code alone.
+/// engine of a kind is offered, while the time of `compiled` lasts. A plan that names one finds it
+/// there or compiles it. No plan stores such an engine, since cuDNN would make it of machine code
+/// alone.
 ///
 /// The engine of a name depends on the version of cuDNN, the device and the limits, which Identity
 /// reports. A shorter epilogue is taken where no engine has the whole one, or cuDNN returns an
@@ -49,15 +50,15 @@ class CudnnLibrary final : public CallLibrary {
   /// `workspace_bytes` of workspace a call.
   /// `cudnn` outlives this and its calls. `offered`: algorithms of a node and kind ("cudnn",
   /// "cudnn-nhwc"), at most kMostOffered, or kEveryEngine: those that cuDNN's heuristics list come
-  /// first, then all others that cuDNN has. `budget` outlives this; null: no name of a kind that is
-  /// compiled at run time is offered.
+  /// first, then all others that cuDNN has. `compiled` outlives this; null: no name of a kind that
+  /// is compiled at run time is offered.
   CudnnLibrary(const Cudnn& cudnn, std::string device_json, int64_t workspace_bytes,
-               size_t offered = kOffered, CompileBudget* budget = nullptr)
+               size_t offered = kOffered, CompiledEngines* compiled = nullptr)
       : cudnn_(cudnn),
         device_json_(std::move(device_json)),
         workspace_bytes_(workspace_bytes),
         offered_(offered),
-        budget_(budget) {}
+        compiled_(compiled) {}
 
   std::string_view name() const override { return "cudnn"; }
   std::string Identity() const override;
@@ -96,7 +97,7 @@ class CudnnLibrary final : public CallLibrary {
   /// Null where `numerics` does not allow the kind, or where no kind has this name.
   static const Kind* KindOf(std::string_view algorithm, Numerics numerics);
   /// The node's match with `count` engines, or as many as there are. `offer`: for Algorithms, which
-  /// keeps to the budget.
+  /// keeps to the time for compilations.
   absl::StatusOr<Planned> Plan(const GroupingScope& scope, int32_t node, const Kind& kind,
                                Numerics numerics, size_t count, bool offer = false) const;
   static CudnnNumerics NumbersOf(const Kind& kind, Numerics numerics);
@@ -112,7 +113,7 @@ class CudnnLibrary final : public CallLibrary {
   const std::string device_json_;
   const int64_t workspace_bytes_;
   const size_t offered_;
-  CompileBudget* const budget_;
+  CompiledEngines* const compiled_;
   mutable std::mutex mutex_;
   // Engines by convolution, numbers and count: a search requests the same ones again and again.
   mutable std::map<std::string, Engines> planned_;

@@ -47,8 +47,8 @@ void RunPrograms(Numerics numerics, uint64_t seeds) {
   FakeCudnn fake;
   const char* more = std::getenv("MENDEL_CUDA_SEEDS");
   if (more != nullptr) seeds = 25 * std::strtoull(more, nullptr, 10);
-  CompileBudget budget(60);
-  const CudnnLibrary library(fake.table(), kDevice, kWorkspace, kOffered, &budget);
+  CompiledEngines compiled(60, {});
+  const CudnnLibrary library(fake.table(), kDevice, kWorkspace, kOffered, &compiled);
   const CallLibrary* const libraries[] = {&library};
   std::vector<DeviceCase> cases;
   size_t calls = 0, with_epilogue = 0, own = 0;

@@ -61,8 +61,8 @@ HostValue FiftyNumbers() {
 struct Rig {
   FakeDriver driver;
   FakeCudnn fake;
-  CompileBudget budget{60};
-  CudnnLibrary library{fake.table(), kDevice, kWorkspace, kOffered, &budget};
+  CompiledEngines compiled{60, {}};
+  CudnnLibrary library{fake.table(), kDevice, kWorkspace, kOffered, &compiled};
   const CallLibrary* libraries[1] = {&library};
   std::vector<DeviceCase> cases = {};
 
