@@ -11,7 +11,8 @@
 namespace mendel {
 
 /// `strict`: reassociation of sums only. `default`: bilinear algorithms (Winograd's, Strassen's),
-/// too. The others may also round both operands of f32 products, whose sums stay f32. `high` rounds
+/// too, and of values that are stored in 16 bits a library's own activations and softmax, in f32.
+/// The others may also round both operands of f32 products, whose sums stay f32. `high` rounds
 /// to about 16 bits (a sum of two bf16 numbers, without the product of the two small ones), `tf32`
 /// to 11, `f16` to 11 with f16's range, `bf16` to 8. In `f16` and `bf16` the addends and results of
 /// such a product may be rounded to the format, too. `int8` rounds no operand: products of

@@ -52,7 +52,8 @@ struct LibraryGroup {
   std::optional<StoredEngine> engine = std::nullopt;
   /// The operands' formats, one each; empty: all have their own. Otherwise the first two operands
   /// are the first two inputs of `node`, or what those are views of through nodes of the group. The
-  /// others are read after it, in this order, or are such views of what is read there.
+  /// others are read after it, in this order, themselves or through such views; those may come
+  /// before `node`.
   std::vector<MemoryFormat> forms = {};
   MemoryFormat result_form = {};
 };

@@ -168,7 +168,7 @@ class Former {
   /// Operands of `call` in the order in which input `i` of the node may be one of them. The first
   /// two are those of the node whose call it is or of views before it. The others follow it in
   /// their order, but views of theirs may come before it.
-  static std::vector<size_t> OperandsFor(const LibraryGroup& call, int32_t id, size_t i) {
+  static std::vector<size_t> OperandOrderFor(const LibraryGroup& call, int32_t id, size_t i) {
     std::vector<size_t> operands(call.forms.size());
     std::iota(operands.begin(), operands.end(), 0);
     const bool is_own = id == call.node && i < 2;
@@ -186,7 +186,7 @@ class Former {
     const int c = choice_.call_of[static_cast<size_t>(id)];
     if (c < 0 || choice_.call_of[static_cast<size_t>(input.node)] == c) return Plain(input);
     const LibraryGroup& call = calls_[static_cast<size_t>(c)];
-    for (const size_t k : OperandsFor(call, id, i)) {
+    for (const size_t k : OperandOrderFor(call, id, i)) {
       if (call.operands[k].value != input || !read_.insert({c, k}).second) continue;
       if (call.forms[k].IsOwn()) return Plain(input);
       MENDEL_ASSIGN_OR_RETURN(ValueId value, Formed(input, call.forms[k]));

@@ -93,7 +93,7 @@ class ProductMatcher {
   }
 
   bool Read(ValueId value, const Shape& batch, LtMatrix& matrix, ValueId& source) {
-    for (const StridedValue& way : WaysToRead(graph_, value, scope_.constant)) {
+    for (const StridedValue& way : WaysToRead(scope_, value)) {
       // Rounded operands are the call's own: a view that others read in f32, too, is rounded as it
       // is.
       if (rounding_.has_value() && !AreOnlyFor(scope_, way.through, node_)) continue;

@@ -41,22 +41,31 @@ std::optional<StridedValue> ReadThrough(const Graph& graph, std::vector<int32_t>
   return read;
 }
 
-}  // namespace
-
-std::vector<StridedValue> WaysToRead(const Graph& graph, ValueId value,
-                                     const std::vector<bool>& constant) {
+/// `stops(node)`: the value of the node is read as it is.
+template <class Stops>
+std::vector<StridedValue> WaysUpTo(const Graph& graph, ValueId value, const Stops& stops) {
   const Shape& shape = graph.type(value).shape;
   std::vector<StridedValue> ways = {{value, shape, RowMajorStrides(shape), {}}};
   if (NumElements(shape) == 0) return ways;
   std::vector<int32_t> through;
-  for (ValueId at = value;
-       !constant[static_cast<size_t>(at.node)] && IsMover(graph.node(at.node));) {
+  for (ValueId at = value; !stops(at.node) && IsMover(graph.node(at.node));) {
     through.push_back(at.node);
     at = graph.node(at.node).inputs[0];
     if (std::optional<StridedValue> way = ReadThrough(graph, through))
       ways.insert(ways.begin(), *std::move(way));
   }
   return ways;
+}
+
+}  // namespace
+
+std::vector<StridedValue> WaysToRead(const Graph& graph, ValueId value,
+                                     const std::vector<bool>& constant) {
+  return WaysUpTo(graph, value, [&](int32_t node) { return constant[static_cast<size_t>(node)]; });
+}
+
+std::vector<StridedValue> WaysToRead(const GroupingScope& scope, ValueId value) {
+  return WaysUpTo(scope.graph, value, [&](int32_t node) { return !scope.IsFree(node); });
 }
 
 bool AreOnlyFor(const GroupingScope& scope, const std::vector<int32_t>& through, int32_t reader) {

@@ -26,6 +26,8 @@ struct StridedValue {
 /// folded, so that their results are read as they are.
 std::vector<StridedValue> WaysToRead(const Graph& graph, ValueId value,
                                      const std::vector<bool>& constant);
+/// The same, but through no node that a group has claimed: what it reads may be stored nowhere.
+std::vector<StridedValue> WaysToRead(const GroupingScope& scope, ValueId value);
 
 /// True where nothing but `reader` reads any of the nodes, from it on.
 bool AreOnlyFor(const GroupingScope& scope, const std::vector<int32_t>& through, int32_t reader);

@@ -54,7 +54,7 @@ absl::StatusOr<Shared> MakeAttentionGraph(const Cudnn& cudnn, const CudnnAttenti
   refer(cudnn::kAttentionValues, "v", kAttentionV, attention.v);
   refer(cudnn::kAttentionResult, "y", kAttentionY, attention.y);
   const HeadMatrices one = {{1, 1, 1, 1}, {1, 1, 1, 1}};
-  operation->Refer(cudnn::kAttentionScale, {MatricesTensor(cudnn, "the scale", kAttentionFactor,
+  operation->Refer(cudnn::kAttentionScale, {MatricesTensor(cudnn, "the scale", kAttentionScaleId,
                                                            cudnn::kFloat32, one, true)});
   (void)operation->Finalize();
   const auto graph = std::make_shared<Descriptor>(cudnn, cudnn::kGraph, "the graph");
@@ -65,6 +65,10 @@ absl::StatusOr<Shared> MakeAttentionGraph(const Cudnn& cudnn, const CudnnAttenti
 
 }  // namespace
 
+EngineRules RulesOf(const CudnnAttention& attention, bool may_compile) {
+  return {attention.dtype, {}, may_compile};
+}
+
 absl::StatusOr<std::vector<CudnnEngine>> PlanAttention(const Cudnn& cudnn,
                                                        const CudnnAttention& attention,
                                                        const std::string& device_json,
@@ -73,7 +77,7 @@ absl::StatusOr<std::vector<CudnnEngine>> PlanAttention(const Cudnn& cudnn,
   MENDEL_ASSIGN_OR_RETURN(Shared graph, MakeAttentionGraph(cudnn, attention));
   MENDEL_ASSIGN_OR_RETURN(const EngineQuery query,
                           EngineQuery::Make(cudnn, std::move(graph),
-                                            {attention.dtype, {}, limits.compiles}, device_json));
+                                            RulesOf(attention, limits.may_compile), device_json));
   return PlanEngines(query, limits, "this attention");
 }
 

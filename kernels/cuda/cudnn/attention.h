@@ -34,11 +34,13 @@ enum CudnnAttentionId : int64_t {
   kAttentionK,
   kAttentionV,
   kAttentionY,
-  kAttentionFactor
+  kAttentionScaleId
 };
 
+EngineRules RulesOf(const CudnnAttention& attention, bool may_compile);
+
 /// Execution plans for the device with these properties, those that cuDNN ranks best first. Errors
-/// as of PlanConvolution. InvalidArgument for shapes that do not fit.
+/// as of PlanConvolution. InvalidArgument for shapes that do not fit. Thread-safe.
 absl::StatusOr<std::vector<CudnnEngine>> PlanAttention(const Cudnn& cudnn,
                                                        const CudnnAttention& attention,
                                                        const std::string& device_json,

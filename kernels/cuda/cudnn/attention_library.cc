@@ -77,7 +77,7 @@ absl::StatusOr<LibraryGroup> CudnnAttentionLibrary::Group(const GroupingScope& s
   LibraryGroup group = std::move(planned->match.group);
   group.call = MakePlannedCall(cudnn_, algorithm, std::move(planned->engine),
                                {kAttentionQ, kAttentionK, kAttentionV, kAttentionY}, device_json_,
-                               {{kAttentionFactor, planned->match.attention.scale}});
+                               {{kAttentionScaleId, planned->match.attention.scale}});
   return group;
 }
 
@@ -86,7 +86,9 @@ absl::StatusOr<CudnnAttentionLibrary::Planned> CudnnAttentionLibrary::Plan(
   absl::Status missing = Unsupported("it is no attention that cuDNN computes");
   for (AttentionMatch& match : matches) {
     auto engine = EngineOf(match.attention, offer);
-    if (absl::IsResourceExhausted(engine.status())) return engine.status();
+    // A shorter match is no reason to offer a name whose longest one would be compiled later.
+    if (absl::IsResourceExhausted(engine.status()) || absl::IsUnavailable(engine.status()))
+      return engine.status();
     if (engine.ok()) return Planned{std::move(match), *std::move(engine)};
     missing = engine.status();
   }
@@ -95,22 +97,13 @@ absl::StatusOr<CudnnAttentionLibrary::Planned> CudnnAttentionLibrary::Plan(
 
 absl::StatusOr<CudnnEngine> CudnnAttentionLibrary::EngineOf(const CudnnAttention& attention,
                                                             bool offer) const {
-  const std::string key = KeyOf(attention);
-  const std::lock_guard lock(mutex_);
-  if (const auto known = planned_.find(key); known != planned_.end()) return known->second;
-  const CompiledEngines::Source source = {Cat(key, " ", workspace_bytes_), device_json_,
+  const CudnnLimits limits = {
+      .engines = 1, .workspace_bytes = workspace_bytes_, .may_compile = true};
+  const CompiledEngines::Source source = {Cat(KeyOf(attention), " ", workspace_bytes_),
+                                          RulesOf(attention, true), device_json_,
                                           Cat("cuDNN ", cudnn_.VersionText())};
-  absl::StatusOr<CudnnEngine> engine =
-      compiled_.Get(source, offer, [&]() -> absl::StatusOr<CudnnEngine> {
-        MENDEL_ASSIGN_OR_RETURN(
-            std::vector<CudnnEngine> engines,
-            PlanAttention(cudnn_, attention, device_json_,
-                          {.engines = 1, .workspace_bytes = workspace_bytes_, .compiles = true}));
-        if (engines.empty()) return Unsupported("no engine of cuDNN's is allowed");
-        return std::move(engines[0]);
-      });
-  if (engine.ok() || absl::IsUnimplemented(engine.status())) planned_.emplace(key, engine);
-  return engine;
+  return compiled_.Get(source, offer,
+                       [&] { return PlanAttention(cudnn_, attention, device_json_, limits); });
 }
 
 }  // namespace mendel::cuda

@@ -4,8 +4,6 @@
 #define MENDEL_KERNELS_CUDA_CUDNN_ATTENTION_LIBRARY_H_
 
 #include <cstdint>
-#include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -60,8 +58,6 @@ class CudnnAttentionLibrary final : public CallLibrary {
   const std::string device_json_;
   const int64_t workspace_bytes_;
   CompiledEngines& compiled_;
-  mutable std::mutex mutex_;
-  mutable std::map<std::string, absl::StatusOr<CudnnEngine>> planned_;  // by KeyOf
 };
 
 }  // namespace mendel::cuda

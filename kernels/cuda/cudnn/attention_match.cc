@@ -103,12 +103,18 @@ class AttentionMatcher {
     match_.group.nodes.insert(id);
   }
 
+  /// True where operands without the factor round like those with it. f16 has a small range.
+  bool KeepsPrecision(double factor) const {
+    constexpr double kMost = 16;
+    return rounded_ != DType::kF16 || (factor <= kMost && factor >= 1 / kMost);
+  }
+
   /// `value` without the factors of nodes that only `reader` reads, which becomes their first. They
   /// scale the scores.
   ValueId Unscaled(ValueId value, int32_t& reader) {
     while (scope_.OnlyUser(value.node) == reader) {
       const std::optional<double> factor = FactorOf(value.node);
-      if (!factor.has_value()) break;
+      if (!factor.has_value() || !KeepsPrecision(*factor)) break;
       Scale(value.node, *factor);
       reader = value.node;
       const std::vector<ValueId>& inputs = graph_.node(reader).inputs;
@@ -128,7 +134,7 @@ class AttentionMatcher {
 
   /// Reads an operand in place. `turned`: the matrices of `heads` are its own transposed.
   bool Read(ValueId value, int32_t reader, bool turned, HeadMatrices& heads) {
-    for (const StridedValue& way : WaysToRead(graph_, value, scope_.constant)) {
+    for (const StridedValue& way : WaysToRead(scope_, value)) {
       if (rounded_.has_value() && !AreOnlyFor(scope_, way.through, reader)) continue;
       if (way.shape.size() < 2 || way.shape.size() > 4) continue;
       HeadMatrices read = Heads(way.shape, way.strides);

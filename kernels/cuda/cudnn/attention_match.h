@@ -18,7 +18,8 @@ struct AttentionMatch {
 
 /// The matches of the MatMul `node` that multiplies queries and keys, first with a Transpose of the
 /// result, then without. Between the products stand at most one product or quotient with a stored
-/// number, and Softmax over the keys. Queries and keys may be scaled so, too. The scale
+/// number, and Softmax over the keys. Queries and keys may be scaled so, too, by 1/16 to
+/// 16 if they are rounded to f16. The scale
 /// is positive. Operands of 2 to 4 dimensions are read through Transpose,
 /// Reshape and Expand as far as strides express it (strided_value.h). Their batches are equal, and
 /// what is multiplied lies side by side; cuDNN repeats no elements. Empty otherwise: a mask is an

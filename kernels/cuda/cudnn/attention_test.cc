@@ -1,8 +1,10 @@
 // Tests of attention by cuDNN's interface, executed by a fake of it, against the graphs' meaning.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,12 +12,15 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/backend/partition.h"
+#include "kernels/cuda/cublaslt/library.h"
 #include "kernels/cuda/cudnn/attention_library.h"
 #include "kernels/cuda/cudnn/library_case.h"
 #include "kernels/cuda/testing/device_case.h"
+#include "kernels/cuda/testing/fake/fake_cublaslt.h"
 #include "kernels/cuda/testing/fake/fake_cudnn.h"
 #include "kernels/cuda/testing/fake/fake_driver.h"
 #include "kernels/cuda/testing/product_case.h"
+#include "kernels/cuda/tiled/library.h"
 
 namespace mendel::cuda {
 namespace {
@@ -188,26 +193,92 @@ TEST(CudnnAttention, SearchesKeepToTheTimeForCompilations) {
   EXPECT_THAT(LibraryAlgorithms(graph, 9, Numerics::kF16, libraries), ElementsAre("attention-f16"));
 }
 
-void RunAttentions(Numerics numerics, uint64_t seeds) {
+/// A call that fails costs the engine, or the program with its text; nothing stays behind.
+TEST(CudnnAttention, EveryCallMayFail) {
+  FakeDriver driver;
+  FakeCudnn fake;
+  DeviceCase one{"",
+                 Parsed(R"(%0 = Input() {dtype = "f16", name = "q", shape = [6, 8]}
+    %1 = Input() {dtype = "f16", name = "k", shape = [6, 8]}
+    %2 = Transpose(%1) {perm = [1, 0]}
+    %3 = MatMul(%0, %2)
+    %4 = Softmax(%3) {axis = 1}
+    %5 = MatMul(%4, %1)
+    return "y" = %5)"),
+                 {},
+                 {}};
+  for (int input = 0; input < 2; ++input) {
+    std::vector<double> values;
+    for (int k = 0; k < 48; ++k) values.push_back((k * (input + 3) % 7 - 3) / 4.0);
+    one.inputs.push_back(HostValue::FromTensor(Tensor::FromDoubles({DType::kF16, {6, 8}}, values)));
+  }
+  const auto run = [&]() -> std::string {
+    CompiledEngines compiled(60, {});
+    const CudnnAttentionLibrary library(fake.table(), kDevice, kWorkspace, compiled);
+    const CallLibrary* const libraries[] = {&library};
+    auto program =
+        LowerToDevice(one.graph, {.algorithms = {{3, "attention"}}, .libraries = libraries});
+    if (!program.ok()) return std::string(program.status().message());
+    one.program = *std::move(program);
+    return FailureOn(driver.table(), &TextImage, one);
+  };
+  ASSERT_EQ(run(), "");
+  fake.FailAt(0);
+  ASSERT_EQ(run(), "");
+  const int64_t calls = fake.Calls();
+  int failures = 0;
+  for (int64_t call = 1; call <= calls; ++call) {
+    fake.FailAt(call);
+    const std::string failure = run();
+    failures += failure.empty() ? 0 : 1;
+    EXPECT_THAT(failure, HasSubstr(failure.empty() ? "" : "injected (4000)"));
+    EXPECT_EQ(fake.Leaks() + driver.Leaks(), "") << call << " " << fake.FailedCall();
+  }
+  EXPECT_GT(failures, calls / 4);
+  std::printf("%lld calls, of which %d cost the program\n", static_cast<long long>(calls),
+              failures);
+}
+
+/// Every product has an algorithm of one of `libraries`, those of attention first.
+std::map<int32_t, std::string> ChosenOf(const Graph& graph, Numerics numerics, uint64_t seed,
+                                        std::span<const CallLibrary* const> libraries) {
+  std::map<int32_t, std::string> algorithms;
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    std::vector<std::string> names = LibraryAlgorithms(graph, node, numerics, libraries);
+    const bool attends = !names.empty() && names[0].starts_with("attention");
+    if (attends && seed % 3 != 0)
+      std::erase_if(names, [](const std::string& name) { return !name.starts_with("attention"); });
+    if (!names.empty())
+      algorithms[node] = names[(seed + static_cast<uint64_t>(node)) % names.size()];
+  }
+  return algorithms;
+}
+
+/// `with_others`: the products that are left are by cuBLASLt and tiled kernels.
+void RunAttentions(Numerics numerics, uint64_t seeds, bool with_others = false) {
   AttentionRig rig;
+  FakeCublasLt lt;
+  const CublasLtLibrary products(lt.table(), rig.driver.table(), kWorkspace, 1);
+  const TiledLibrary tiles(100, 90, false);
+  std::vector<const CallLibrary*> libraries = {&rig.library};
+  if (with_others) libraries.insert(libraries.end(), {&products, &tiles});
   const char* more = std::getenv("MENDEL_CUDA_SEEDS");
   if (more != nullptr) seeds = 25 * std::strtoull(more, nullptr, 10);
   std::vector<DeviceCase> cases;
   size_t calls = 0;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     DeviceCase one = RandomAttention(seed, numerics);
-    std::map<int32_t, std::string> algorithms;
-    for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
-      const std::vector<std::string> names =
-          LibraryAlgorithms(one.graph, node, numerics, rig.libraries);
-      if (!names.empty()) algorithms[node] = names[seed % names.size()];
-    }
+    const std::map<int32_t, std::string> algorithms =
+        ChosenOf(one.graph, numerics, seed, libraries);
     auto program = LowerToDevice(one.graph, {.reuse_memory = seed % 2 == 0,
                                              .numerics = numerics,
                                              .algorithms = algorithms,
-                                             .libraries = rig.libraries});
+                                             .libraries = libraries});
     ASSERT_TRUE(program.ok()) << one.description << program.status();
-    calls += algorithms.size();
+    calls +=
+        static_cast<size_t>(std::count_if(algorithms.begin(), algorithms.end(), [](const auto& it) {
+          return it.second.starts_with("attention");
+        }));
     one.program = *std::move(program);
     cases.push_back(std::move(one));
   }
@@ -215,11 +286,16 @@ void RunAttentions(Numerics numerics, uint64_t seeds) {
   ASSERT_TRUE(prepared.ok()) << std::string(prepared.message()).substr(0, 4000);
   for (const DeviceCase& one : cases)
     EXPECT_EQ(FailureOn(rig.driver.table(), &TextImage, one), "") << one.description;
-  EXPECT_EQ(rig.driver.Leaks() + rig.fake.Leaks(), "");
+  // cuBLASLt keeps its handle and the context until it ends.
+  EXPECT_EQ((with_others ? "" : rig.driver.Leaks()) + rig.fake.Leaks(), "");
   EXPECT_GT(calls, cases.size() / 4);
   std::printf("%zu graphs, %zu calls\n", cases.size(), calls);
 }
 
+TEST(CudnnAttention, OtherProductsMeanTheirGraphs) {
+  for (const Numerics numerics : {Numerics::kDefault, Numerics::kF16})
+    RunAttentions(numerics, 30, true);
+}
 TEST(CudnnAttention, StoredHalvesMeanTheirGraphs) { RunAttentions(Numerics::kDefault, 40); }
 TEST(CudnnAttention, FloatsRoundedToF16MeanTheirGraphs) { RunAttentions(Numerics::kF16, 40); }
 TEST(CudnnAttention, FloatsRoundedToBf16MeanTheirGraphs) { RunAttentions(Numerics::kBf16, 40); }

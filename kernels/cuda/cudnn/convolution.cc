@@ -42,16 +42,18 @@ absl::StatusOr<EngineQuery> QueryOf(const Cudnn& cudnn, const CudnnConvolution& 
                                     const std::string& device_json) {
   MENDEL_RETURN_IF_ERROR(Check(convolution));
   MENDEL_ASSIGN_OR_RETURN(EngineQuery::Shared graph, MakeOperationGraph(cudnn, convolution));
-  return EngineQuery::Make(
-      cudnn, std::move(graph),
-      {convolution.dtype, numerics, limits.compiles, WrongEngines(convolution)}, device_json);
+  return EngineQuery::Make(cudnn, std::move(graph),
+                           RulesOf(convolution, numerics, limits.may_compile), device_json);
 }
 
 }  // namespace
 
-std::vector<int64_t> WrongEngines(const CudnnConvolution& convolution) {
-  if (convolution.transposed && convolution.pads_begin != convolution.pads_end) return {50};
-  return {};
+EngineRules RulesOf(const CudnnConvolution& convolution, const CudnnNumerics& numerics,
+                    bool may_compile) {
+  EngineRules rules = {convolution.dtype, numerics, may_compile};
+  if (convolution.transposed && convolution.pads_begin != convolution.pads_end)
+    rules.wrong_engines = {50};
+  return rules;
 }
 
 absl::StatusOr<std::vector<CudnnEngine>> PlanConvolution(const Cudnn& cudnn,

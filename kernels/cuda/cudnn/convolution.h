@@ -38,10 +38,11 @@ struct CudnnConvolution {
 /// Ids of the tensors that a plan reads and writes.
 enum CudnnTensorId : int64_t { kCudnnX = 1, kCudnnW, kCudnnBias, kCudnnResidual, kCudnnY };
 
-/// Engines that a GPU has shown to compute `convolution` wrongly: number 50 of transposed
+/// The rules for engines of `convolution`. A GPU has shown that number 50 of transposed
 /// convolutions ignores that pads differ at the two ends (cuDNN 9.19, sm_90;
 /// bench/results/gpu-nvidia-h200-2026-11-28.md). No note of cuDNN's says so.
-std::vector<int64_t> WrongEngines(const CudnnConvolution& convolution);
+EngineRules RulesOf(const CudnnConvolution& convolution, const CudnnNumerics& numerics,
+                    bool may_compile);
 
 /// Execution plans for the device with these properties, those that cuDNN's heuristics rank best
 /// first; none where `numerics` or `limits` forbid all. Proposals that cuDNN answers with an error
@@ -49,9 +50,9 @@ std::vector<int64_t> WrongEngines(const CudnnConvolution& convolution);
 /// without bias, Unimplemented where cuDNN has no engine, ResourceExhausted for memory, Internal
 /// for other errors that leave no engine.
 ///
-/// The epilogue is in this order because cuDNN has compiled engines for it with Relu or without an
-/// activation. Other activations, and every epilogue of a transposed convolution, have engines that
-/// are compiled at run time alone (CudnnLimits::compiles), with the channels last.
+/// The epilogue is in this order because cuDNN has precompiled engines for it with Relu or without
+/// an activation. Other activations, and every epilogue of a transposed convolution, have engines
+/// that are compiled at run time alone (CudnnLimits::may_compile), with the channels last.
 absl::StatusOr<std::vector<CudnnEngine>> PlanConvolution(const Cudnn& cudnn,
                                                          const CudnnConvolution& convolution,
                                                          const CudnnNumerics& numerics,

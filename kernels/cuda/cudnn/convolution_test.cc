@@ -119,12 +119,13 @@ TEST(CudnnConvolution, EnginesThatAreKnownToBeWrongAreNotTaken) {
   convolution.transposed = true;
   convolution.pads_begin = {0, 2};
   convolution.pads_end = {0, 0};
-  EXPECT_THAT(WrongEngines(convolution), ElementsAre(50));
+  EXPECT_THAT(RulesOf(convolution, {}, false).wrong_engines, ElementsAre(50));
   convolution.pads_end = {0, 2};
-  EXPECT_THAT(WrongEngines(convolution), IsEmpty()) << "even pads";
+  EXPECT_THAT(RulesOf(convolution, {}, false).wrong_engines, IsEmpty()) << "even pads";
   convolution.transposed = false;
   convolution.pads_end = {0, 0};
-  EXPECT_THAT(WrongEngines(convolution), IsEmpty()) << "not transposed: engines have other numbers";
+  EXPECT_THAT(RulesOf(convolution, {}, false).wrong_engines, IsEmpty())
+      << "not transposed: engines have other numbers";
 }
 
 TEST(CudnnConvolution, PlansAreMadeAgainWithoutADevice) {

@@ -9,6 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "graph/types.h"
+
 namespace mendel::cuda {
 
 /// The arithmetic that an engine may use, besides f32 sums in another order.
@@ -29,7 +32,7 @@ struct CudnnLimits {
   bool exhaustive = false;
   /// Engines whose kernels cuDNN compiles at run time are allowed, too. Planning one takes up to
   /// some seconds and needs the driver and NVRTC.
-  bool compiles = false;
+  bool may_compile = false;
 };
 
 struct CudnnEngine {
@@ -38,6 +41,17 @@ struct CudnnEngine {
   int64_t index = 0;       ///< cuDNN's number of the engine among those for this kind of graph
   std::vector<int> notes;  ///< cudnn::kTensorCores and so on
   bool compiled_at_run_time = false;
+};
+
+/// The rules by which engines of an operation graph are allowed.
+struct EngineRules {
+  DType dtype;  ///< of what is multiplied
+  CudnnNumerics numerics;
+  bool may_compile = false;                 ///< CudnnLimits::may_compile
+  std::vector<int64_t> wrong_engines = {};  ///< numbers of those that compute this graph wrongly
+
+  /// OK, or Unimplemented with the engine's number.
+  absl::Status Check(const CudnnEngine& engine) const;
 };
 
 }  // namespace mendel::cuda

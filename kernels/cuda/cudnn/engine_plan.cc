@@ -45,14 +45,14 @@ absl::StatusOr<CudnnEngine> EngineOf(const Cudnn& cudnn, const Descriptor& confi
   return DescribedEngine(descriptor);
 }
 
-bool Allowed(const CudnnEngine& engine, const EngineRules& rules) {
-  const auto& [dtype, numerics, compiles, wrong] = rules;
-  if (engine.compiled_at_run_time && !compiles) return false;
+bool IsAllowed(const CudnnEngine& engine, const EngineRules& rules) {
+  if (engine.compiled_at_run_time && !rules.may_compile) return false;
   const bool tensor_cores =
       std::count(engine.notes.begin(), engine.notes.end(), cudnn::kTensorCores) > 0;
-  if (dtype == DType::kF32 && tensor_cores != numerics.tf32) return false;
-  return std::none_of(engine.notes.begin(), engine.notes.end(), [&rules](int note) {
-    if (note == cudnn::kDownConverts) return rules.dtype == DType::kF32;
+  const bool is_f32 = rules.dtype == DType::kF32;
+  if (is_f32 && tensor_cores != rules.numerics.tf32) return false;
+  return std::none_of(engine.notes.begin(), engine.notes.end(), [&](int note) {
+    if (note == cudnn::kDownConverts) return is_f32;
     if (note == cudnn::kReducedSums || note == cudnn::kVaries)
       return true;  // never: plans repeat their numbers
     return note >= cudnn::kFourier && note < cudnn::kNoteCount - 1 && !rules.numerics.winograd;
@@ -74,6 +74,8 @@ class EngineList {
       for (const EngineQuery::Shared& config : *configs) {
         if (IsFull()) return absl::OkStatus();
         MENDEL_RETURN_IF_ERROR(Add(config));
+        // Proposals that fail may have been compiled, too.
+        if (limits_.may_compile && ++proposals_ == kMostCompiled) return absl::OkStatus();
       }
     }
     return absl::OkStatus();
@@ -98,7 +100,7 @@ class EngineList {
   }
 
  private:
-  static constexpr int64_t kMostEngines = 1024;
+  static constexpr int64_t kMostEngines = 1024, kMostCompiled = 8;
 
   bool IsFull() const { return engines_.size() >= limits_.engines; }
 
@@ -126,10 +128,18 @@ class EngineList {
   std::vector<CudnnEngine> engines_;
   std::set<std::string> plans_;
   bool any_ = false;
+  int64_t proposals_ = 0;
   absl::Status failed_;
 };
 
 }  // namespace
+
+absl::Status EngineRules::Check(const CudnnEngine& engine) const {
+  if (std::find(wrong_engines.begin(), wrong_engines.end(), engine.index) != wrong_engines.end())
+    return Unsupported("engine ", engine.index, " computes this wrongly");
+  if (IsAllowed(engine, *this)) return absl::OkStatus();
+  return Unsupported("engine ", engine.index, " is not allowed");
+}
 
 absl::StatusOr<std::string> TextOf(const Descriptor& descriptor, int name) {
   MENDEL_ASSIGN_OR_RETURN(const int64_t size, descriptor.Get(name, cudnn::kChar, 0, nullptr));
@@ -189,7 +199,7 @@ absl::StatusOr<Shared> EngineQuery::ConfigOf(int64_t index) const {
 
 absl::StatusOr<CudnnEngine> EngineQuery::PlannedEngine(const Shared& config) const {
   MENDEL_ASSIGN_OR_RETURN(CudnnEngine engine, EngineOf(cudnn_, *config));
-  MENDEL_RETURN_IF_ERROR(CheckAllowed(engine));
+  MENDEL_RETURN_IF_ERROR(rules_.Check(engine));
   Descriptor plan(cudnn_, cudnn::kPlan, "the execution plan");
   plan.Refer(cudnn::kPlanConfig, {config});
   MENDEL_RETURN_IF_ERROR(Finish(plan, engine));
@@ -203,19 +213,11 @@ absl::StatusOr<CudnnEngine> EngineQuery::PlanOf(int64_t index, const std::string
   descriptor.Refer(cudnn::kEngineDevice, {device_});
   MENDEL_RETURN_IF_ERROR(descriptor.Finalize());
   MENDEL_ASSIGN_OR_RETURN(CudnnEngine engine, DescribedEngine(descriptor));
-  MENDEL_RETURN_IF_ERROR(CheckAllowed(engine));
+  MENDEL_RETURN_IF_ERROR(rules_.Check(engine));
   Descriptor plan(cudnn_, cudnn::kPlan, "the execution plan");
   plan.Text(cudnn::kPlanJson, plan_json);
   MENDEL_RETURN_IF_ERROR(Finish(plan, engine));
   return engine;
-}
-
-absl::Status EngineQuery::CheckAllowed(const CudnnEngine& engine) const {
-  const std::vector<int64_t>& wrong = rules_.wrong;
-  if (std::find(wrong.begin(), wrong.end(), engine.index) != wrong.end())
-    return Unsupported("engine ", engine.index, " computes this wrongly");
-  if (Allowed(engine, rules_)) return absl::OkStatus();
-  return Unsupported("engine ", engine.index, " is not allowed");
 }
 
 absl::Status EngineQuery::Finish(Descriptor& plan, CudnnEngine& engine) const {

@@ -16,19 +16,12 @@
 
 namespace mendel::cuda {
 
-/// The rules by which engines of an operation graph are allowed.
-struct EngineRules {
-  DType dtype;  ///< of what is multiplied
-  CudnnNumerics numerics;
-  bool compiles = false;            ///< CudnnLimits::compiles
-  std::vector<int64_t> wrong = {};  ///< engines that compute this graph wrongly
-};
-
 /// A query for the engines of one operation graph. `cudnn` outlives it.
 class EngineQuery {
  public:
   using Shared = std::shared_ptr<Descriptor>;
 
+  /// `graph` is finalized. Errors are those of cuDNN with the device's properties.
   static absl::StatusOr<EngineQuery> Make(const Cudnn& cudnn, Shared graph, EngineRules rules,
                                           const std::string& device_json);
 
@@ -49,7 +42,6 @@ class EngineQuery {
  private:
   EngineQuery(const Cudnn& cudnn, Shared graph, EngineRules rules)
       : cudnn_(cudnn), rules_(std::move(rules)), graph_(std::move(graph)) {}
-  absl::Status CheckAllowed(const CudnnEngine& engine) const;
   /// Finishes the plan, which has its configuration or text, and completes `engine`.
   absl::Status Finish(Descriptor& plan, CudnnEngine& engine) const;
 

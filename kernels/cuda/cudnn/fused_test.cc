@@ -113,7 +113,7 @@ TEST(CudnnFused, TransposedConvolutionsHaveTheirWholeEpilogueInOneCall) {
   EXPECT_EQ(FailureOn(rig.driver.table(), &TextImage, one), "");
 }
 
-/// They are offered for what compiled engines lack, in the classes that allow their products.
+/// They are offered for what precompiled engines lack, in the classes that allow their products.
 TEST(CudnnFused, AreOfferedWhereNothingElseIs) {
   Rig rig;
   const Graph relu =
@@ -163,13 +163,18 @@ TEST(CudnnFused, SearchesKeepToTheTimeForCompilations) {
   const Graph graph = Parsed(std::string(kConv) + "%5 = Sigmoid(%2)\nreturn \"y\" = %5");
   EXPECT_THAT(FusedNames(spent, graph, Numerics::kTf32), IsEmpty());
   EXPECT_THAT(FusedNames(without, graph, Numerics::kTf32), IsEmpty());
-  for (const CudnnLibrary* library : {&spent, &without}) {
-    const CallLibrary* const libraries[] = {library};
-    const auto program = LowerToDevice(graph, {.numerics = Numerics::kTf32,
-                                               .algorithms = {{2, "cudnn-tf32-fused"}},
-                                               .libraries = libraries});
-    EXPECT_TRUE(program.ok()) << program.status();
-  }
+  const auto lowered = [&](const CudnnLibrary& library, const char* algorithm) {
+    const CallLibrary* const libraries[] = {&library};
+    return LowerToDevice(graph, {.numerics = Numerics::kTf32,
+                                 .algorithms = {{2, algorithm}},
+                                 .libraries = libraries})
+        .status()
+        .ToString();
+  };
+  EXPECT_EQ(lowered(spent, "cudnn-tf32-fused"), "OK");
+  EXPECT_THAT(lowered(without, "cudnn-tf32-fused"), HasSubstr("has 0 for it"));
+  EXPECT_THAT(lowered(spent, "cudnn-tf32-fused:1"), HasSubstr("has 0 for it"))
+      << "there is one of a kind";
   // An engine that is compiled is known, and offered again.
   EXPECT_THAT(FusedNames(spent, graph, Numerics::kTf32), ElementsAre("cudnn-tf32-fused"));
 
@@ -179,6 +184,42 @@ TEST(CudnnFused, SearchesKeepToTheTimeForCompilations) {
   const Graph other =
       Parsed(std::string(kConv) + "%5 = Gelu(%2) {approximate = \"none\"}\nreturn \"y\" = %5");
   EXPECT_THAT(FusedNames(once, other, Numerics::kTf32), IsEmpty());
+}
+
+/// A name is not offered for a part of the epilogue whose whole would be compiled for the plan.
+TEST(CudnnFused, APartThatIsKnownIsNoReasonToOfferTheWhole) {
+  Rig rig;
+  CompiledEngines little(1e-9, {});
+  const CudnnLibrary library(rig.fake.table(), kDevice, kWorkspace, kOffered, &little);
+  const std::string part = kTransposedAndBias;
+  EXPECT_THAT(FusedNames(library, Parsed(part + "return \"y\" = %4"), Numerics::kTf32),
+              ElementsAre("cudnn-tf32-fused"));
+  EXPECT_THAT(
+      FusedNames(library, Parsed(part + "%5 = Sigmoid(%4)\nreturn \"y\" = %5"), Numerics::kTf32),
+      IsEmpty());
+}
+
+/// Rules are those of this program, whatever an earlier one has kept.
+TEST(CudnnFused, KeptEnginesAreHeldToTheRules) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / Cat("mendel_rules_", ::getpid());
+  std::filesystem::remove_all(folder);
+  /// The number of the engine, where a compilation yields `number`.
+  const auto engine = [&](int64_t number, EngineRules rules) {
+    CompiledEngines compiled(60, {.folder = folder.string()});
+    const auto found =
+        compiled.Get({"a graph", std::move(rules), "a device", "cuDNN 9"}, true, [&] {
+          return absl::StatusOr<std::vector<CudnnEngine>>(
+              {CudnnEngine{"{}", 5, number, {cudnn::kTensorCores}, true}});
+        });
+    return found.ok() ? found->index : -1;
+  };
+  const EngineRules rules = {DType::kF16, {}, true};
+  EXPECT_EQ(engine(7, rules), 7);
+  EXPECT_EQ(engine(8, rules), 7);
+  EXPECT_EQ(engine(8, {DType::kF16, {}, true, {7}}), 8) << "a GPU has shown that 7 is wrong";
+  EXPECT_EQ(engine(8, {DType::kF32, {}, true}), 8) << "tensor cores are not allowed";
+  std::filesystem::remove_all(folder);
 }
 
 /// Another process finds what one has compiled, and needs no time for it.

@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::string_view kOf = " nodes by ";
 
-std::string KeyOf(const CudnnConvolution& conv, const CudnnNumerics& numerics, size_t count) {
-  std::string key = Cat(count, " ", numerics.tf32, numerics.winograd, " ", DTypeName(conv.dtype),
-                        conv.channels_last, conv.transposed, conv.bias, conv.residual,
-                        static_cast<int>(conv.activation));
+std::string KeyOf(const CudnnConvolution& conv, const CudnnNumerics& numerics) {
+  std::string key =
+      Cat(numerics.tf32, numerics.winograd, " ", DTypeName(conv.dtype), conv.channels_last,
+          conv.transposed, conv.bias, conv.residual, static_cast<int>(conv.activation));
   for (const Ints* values : {&conv.x, &conv.w, &conv.y, &conv.strides, &conv.dilations,
                              &conv.pads_begin, &conv.pads_end}) {
     for (const int64_t value : *values) key += Cat(" ", value);
@@ -26,21 +26,15 @@ std::string KeyOf(const CudnnConvolution& conv, const CudnnNumerics& numerics, s
   return key;
 }
 
-/// True where no compiled engine of cuDNN's has this epilogue.
+/// True where no precompiled engine of cuDNN's has this epilogue.
 bool NeedsFusion(const CudnnConvolution& convolution) {
   if (convolution.transposed) return convolution.bias;
   return convolution.HasActivation() && convolution.activation != CudnnActivation::kRelu;
 }
 
-absl::StatusOr<CudnnEngine> FirstOf(absl::StatusOr<std::vector<CudnnEngine>> engines) {
-  MENDEL_RETURN_IF_ERROR(engines.status());
-  if (engines->empty()) return Unsupported("no engine of cuDNN's is allowed");
-  return std::move((*engines)[0]);
-}
-
-/// A native kernel computes the epilogue of a transposed convolution, which no compiled engine has:
-/// all of the longest one. In another form than their own, residuals are left to the kernels that
-/// read each operand as it lies.
+/// A native kernel computes the epilogue of a transposed convolution, which no precompiled engine
+/// has: all of the longest one. In another form than their own, residuals are left to the kernels
+/// that read each operand as it lies.
 std::vector<ConvolutionMatch> FinishedMatches(std::vector<ConvolutionMatch> matches,
                                               const MemoryFormat& form) {
   if (!form.IsOwn())
@@ -59,7 +53,7 @@ struct CudnnLibrary::Kind {
   std::string_view name;
   Numerics technique;
   MemoryFormat form;
-  bool fused = false;  ///< with epilogues that no compiled engine has
+  bool fused = false;  ///< with epilogues that no precompiled engine has
 
   /// True where it multiplies values of this dtype.
   bool Takes(DType dtype) const {
@@ -118,8 +112,7 @@ std::vector<std::string> CudnnLibrary::Algorithms(const GroupingScope& scope, in
   std::vector<std::string> names;
   for (const Kind& kind : Kinds()) {
     if (!Allows(numerics, kind.technique)) continue;
-    if (kind.fused && compiled_ == nullptr) continue;
-    const auto planned = Plan(scope, node, kind, numerics, kind.fused ? 1 : offered_, true);
+    const auto planned = Plan(scope, node, kind, numerics, offered_, true);
     if (!planned.ok()) continue;
     for (size_t rank = 0; rank < planned->engines.size(); ++rank)
       names.push_back(RankedName(kind.name, rank));
@@ -136,10 +129,10 @@ absl::StatusOr<LibraryGroup> CudnnLibrary::Group(const GroupingScope& scope, int
   const int rank = RankOf(algorithm);
   const auto wanted = static_cast<size_t>(std::max(rank, 0)) + 1;
   const bool fused = kind != nullptr && kind->fused;
-  const size_t least = fused ? 1 : std::min(offered_, kMostOffered);
-  auto planned = kind == nullptr
+  auto planned = kind == nullptr || (fused && rank != 0)
                      ? Planned{}
-                     : Plan(scope, node, *kind, numerics, std::clamp(wanted, least, kMostOffered));
+                     : Plan(scope, node, *kind, numerics,
+                            std::clamp(wanted, std::min(offered_, kMostOffered), kMostOffered));
   // Engines beyond the heuristics' list come from a search of every engine.
   if (planned.ok() && !fused && wanted > planned->engines.size() && !planned->engines.empty()) {
     planned = Plan(scope, node, *kind, numerics, kEveryEngine);
@@ -257,6 +250,8 @@ absl::StatusOr<CudnnLibrary::Planned> CudnnLibrary::Plan(const GroupingScope& sc
     auto engines =
         EnginesOf(match.convolution, kind, numerics, std::min(count, kMostOffered), offer);
     const bool shorter = &match != &matches.back() && !absl::IsResourceExhausted(engines.status());
+    // A shorter match is no reason to offer a name whose longest one would be compiled later.
+    if (absl::IsUnavailable(engines.status())) return engines.status();
     if (!engines.ok() && shorter) continue;
     MENDEL_RETURN_IF_ERROR(engines.status());
     if (engines->empty()) continue;
@@ -272,28 +267,32 @@ absl::StatusOr<CudnnLibrary::Engines> CudnnLibrary::EnginesOf(const CudnnConvolu
                                                               const Kind& kind, Numerics numerics,
                                                               size_t count, bool offer) const {
   const CudnnNumerics allowed = NumbersOf(kind, numerics);
-  const std::string key = KeyOf(convolution, allowed, count);
+  if (kind.fused) return CompiledEngineOf(convolution, allowed, offer);
+  const std::string key = Cat(count, " ", KeyOf(convolution, allowed));
   const std::lock_guard lock(mutex_);
   if (const auto known = planned_.find(key); known != planned_.end()) return known->second;
-  const CudnnLimits limits = {.engines = count,
-                              .workspace_bytes = workspace_bytes_,
-                              .exhaustive = count > kMostOffered,
-                              .compiles = kind.fused};
-  const auto plan = [&] {
-    return PlanConvolution(cudnn_, convolution, allowed, device_json_, limits);
-  };
-  if (kind.fused && compiled_ != nullptr && count == 1) {
-    auto engine = compiled_->Get({Cat(key, " ", workspace_bytes_), device_json_, Version()}, offer,
-                                 [&] { return FirstOf(plan()); });
-    if (absl::IsUnavailable(engine.status())) return Engines();
-    if (absl::IsUnimplemented(engine.status())) return planned_[key] = {};
-    MENDEL_RETURN_IF_ERROR(engine.status());
-    return planned_[key] = {*std::move(engine)};
-  }
-  auto engines = plan();
+  auto engines = PlanConvolution(
+      cudnn_, convolution, allowed, device_json_,
+      {.engines = count, .workspace_bytes = workspace_bytes_, .exhaustive = count > kMostOffered});
   if (absl::IsUnimplemented(engines.status())) engines = Engines();
   MENDEL_RETURN_IF_ERROR(engines.status());
   return planned_[key] = *std::move(engines);
+}
+
+absl::StatusOr<CudnnLibrary::Engines> CudnnLibrary::CompiledEngineOf(
+    const CudnnConvolution& convolution, const CudnnNumerics& numerics, bool offer) const {
+  if (compiled_ == nullptr) return Engines();
+  const CudnnLimits limits = {
+      .engines = 1, .workspace_bytes = workspace_bytes_, .may_compile = true};
+  const CompiledEngines::Source source = {Cat(KeyOf(convolution, numerics), " ", workspace_bytes_),
+                                          RulesOf(convolution, numerics, true), device_json_,
+                                          Version()};
+  auto engine = compiled_->Get(source, offer, [&] {
+    return PlanConvolution(cudnn_, convolution, numerics, device_json_, limits);
+  });
+  if (absl::IsUnimplemented(engine.status())) return Engines();
+  MENDEL_RETURN_IF_ERROR(engine.status());
+  return Engines{*std::move(engine)};
 }
 
 }  // namespace mendel::cuda

@@ -29,8 +29,8 @@ namespace mendel::cuda {
 /// (MemoryFormat), for convolutions whose weights are constant.
 ///
 /// Under `f16` and `bf16`, convolutions of f32 also have "cudnn-f16", "cudnn-f16-nhwc" or those of
-/// bf16. Such a call reads and yields rounded values only, since cuDNN's compiled engines have one
-/// dtype of all tensors. Sums are f32, and no engine transforms its operands. A native kernel
+/// bf16. Such a call reads and yields rounded values only, since cuDNN's precompiled engines have
+/// one dtype of all tensors. Sums are f32, and no engine transforms its operands. A native kernel
 /// computes a transposed convolution's epilogue (finish_kernel.h).
 ///
 /// "cudnn-tf32-fused", "cudnn-f16-fused" and "cudnn-bf16-fused" multiply in the same ways, and
@@ -108,6 +108,9 @@ class CudnnLibrary final : public CallLibrary {
                                                  const Kind& kind, Numerics numerics);
   absl::StatusOr<Engines> EnginesOf(const CudnnConvolution& convolution, const Kind& kind,
                                     Numerics numerics, size_t count, bool offer) const;
+  /// The engine of a fused kind, or none. Unavailable as CompiledEngines::Get.
+  absl::StatusOr<Engines> CompiledEngineOf(const CudnnConvolution& convolution,
+                                           const CudnnNumerics& numerics, bool offer) const;
 
   const Cudnn& cudnn_;
   const std::string device_json_;

@@ -177,7 +177,10 @@ class AttentionMaker {
     ValueId result = e_.MatMul(weights, v);
     if (!batch_.empty() && rng_.Flip())
       result = e_.Transpose(result, Swapped(batch_.size() - 1, batch_.size()));
-    if (rng_.Below(4) == 0) result = e_.Op("Neg", {result});
+    const uint64_t reader = rng_.Below(4);
+    if (reader == 0) result = e_.Op("Neg", {result});
+    if (reader == 1) result = Attended(result);
+    if (reader == 2) result = e_.MatMul(result, Source({e_.shape(result).back(), columns_}));
     e_.Output("y", result);
     if (rng_.Below(10) == 0) e_.Output("z", rng_.Flip() ? weights : scores);
     auto graph = e_.Finish();
@@ -220,6 +223,15 @@ class AttentionMaker {
       flat.back() *= columns;
     }
     return e_.Transpose(e_.Reshape(Source(flat), shape), Swapped(heads, heads + 1));
+  }
+
+  /// An attention of the queries to keys that are the values, too.
+  ValueId Attended(ValueId queries) {
+    const ValueId keys = Source(e_.shape(queries));
+    const ValueId scores =
+        e_.MatMul(queries, e_.Transpose(keys, Swapped(batch_.size(), batch_.size() + 1)));
+    return e_.MatMul(
+        e_.Op("Softmax", {scores}, {{"axis", static_cast<int64_t>(batch_.size()) + 1}}), keys);
   }
 
   ValueId Scaled(ValueId scores) {

@@ -144,9 +144,14 @@ bool HasNoEngine(const FakeOperations& operations) {
       });
   if (several_dtypes) return true;
   if (first.kind == FakeKind::kAttention) {
-    const Ints& strides = operations.tensors.at(first.y).strides;
-    return x.dtype == DType::kF32 || x.dimensions.size() != 4 || x.dimensions[3] % 8 != 0 ||
-           x.strides[3] != 1 || w.strides[3] != 1 || strides[3] != 1;
+    const auto is_refused = [&](int64_t id) {
+      const FakeTensor& it = operations.tensors.at(id);
+      return it.dimensions.size() != 4 || it.dimensions[3] % 8 != 0 || it.strides[3] != 1 ||
+             it.dimensions[0] != x.dimensions[0] || it.dimensions[1] != x.dimensions[1] ||
+             std::count(it.strides.begin(), it.strides.end(), 0) > 0;
+    };
+    return x.dtype == DType::kF32 || is_refused(first.x) || is_refused(first.other) ||
+           is_refused(first.values) || is_refused(first.y);
   }
   if (operations.NeedFusion()) return x.strides[1] != 1 && x.dimensions[1] != 1;
   const bool depthwise = w.dimensions[1] == 1 && x.dimensions[1] > 1;

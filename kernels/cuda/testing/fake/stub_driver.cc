@@ -1,5 +1,5 @@
 // A driver without a device, for cuDNN: it has what cuDNN looks for before it compiles engines, and
-// takes their machine code. Everything else returns CUDA_ERROR_STUB_LIBRARY, as the stub of a
+// takes their machine code. The other entries return CUDA_ERROR_STUB_LIBRARY, as the stub of a
 // toolkit does. For tests; nothing runs.
 
 namespace {
