@@ -1,9 +1,10 @@
-// A cuDNN attention is softmax(scale * q k^T) v as one operation of cuDNN, whose engines are all
-// compiled at run time.
+// A cuDNN attention is softmax(scale * q k^T + mask) v as one operation graph of cuDNN, whose
+// engines are all compiled at run time.
 #ifndef MENDEL_KERNELS_CUDA_CUDNN_ATTENTION_H_
 #define MENDEL_KERNELS_CUDA_CUDNN_ATTENTION_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,15 +27,24 @@ struct CudnnAttention {
   DType dtype = DType::kF16;
   HeadMatrices q, k, v, y;  ///< k: as many rows as v, and as many columns as q
   float scale = 1;
+  /// Added to the scaled scores. Extents of 1 are broadcast, but for the keys.
+  std::optional<HeadMatrices> mask = std::nullopt;
+  DType mask_dtype = DType::kF32;  ///< f32, f16 or bf16
+
+  /// Bytes of kAttentionSums, an f32 number per row, which engines write and nobody reads.
+  int64_t SumsBytes() const;
 };
 
-/// Ids of the tensors that a plan reads and writes. The scale is given by value.
+/// Ids of the tensors that a plan reads and writes. The scale is given by value. The sums are the
+/// logarithms of the rows' sums of exponentials: cuDNN has engines for graphs that yield them.
 enum CudnnAttentionId : int64_t {
   kAttentionQ = 1,
   kAttentionK,
   kAttentionV,
+  kAttentionMask,
   kAttentionY,
-  kAttentionScaleId
+  kAttentionSums,
+  kAttentionScale
 };
 
 EngineRules RulesOf(const CudnnAttention& attention, bool may_compile);

@@ -24,15 +24,23 @@ const AttentionKind* AttentionKindOf(std::string_view algorithm) {
   return nullptr;
 }
 
+std::string KeyOf(const HeadMatrices& matrices) {
+  std::string key;
+  for (const Shape* values : {&matrices.shape, &matrices.strides}) {
+    for (const int64_t value : *values) key += Cat(" ", value);
+    key += ";";
+  }
+  return key;
+}
+
 /// Everything but the scale, which is given to each call.
 std::string KeyOf(const CudnnAttention& attention) {
   std::string key = Cat("attention ", DTypeName(attention.dtype));
   for (const HeadMatrices* it : {&attention.q, &attention.k, &attention.v, &attention.y}) {
-    for (const Shape* values : {&it->shape, &it->strides}) {
-      for (const int64_t value : *values) key += Cat(" ", value);
-      key += ";";
-    }
+    key += KeyOf(*it);
   }
+  if (attention.mask.has_value())
+    key += Cat(DTypeName(attention.mask_dtype), KeyOf(*attention.mask));
   return key;
 }
 
@@ -75,9 +83,14 @@ absl::StatusOr<LibraryGroup> CudnnAttentionLibrary::Group(const GroupingScope& s
   if (!planned.ok())
     return Annotate(planned.status(), Cat(description, ", algorithm '", algorithm, "'"));
   LibraryGroup group = std::move(planned->match.group);
-  group.call = MakePlannedCall(cudnn_, algorithm, std::move(planned->engine),
-                               {kAttentionQ, kAttentionK, kAttentionV, kAttentionY}, device_json_,
-                               {{kAttentionScaleId, planned->match.attention.scale}});
+  const CudnnAttention& attention = planned->match.attention;
+  std::vector<int64_t> tensors = {kAttentionQ, kAttentionK, kAttentionV};
+  if (attention.mask.has_value()) tensors.push_back(kAttentionMask);
+  tensors.push_back(kAttentionY);
+  group.call = MakePlannedCall(cudnn_, algorithm, std::move(planned->engine), std::move(tensors),
+                               device_json_,
+                               {.numbers = {{kAttentionScale, attention.scale}},
+                                .written = {{kAttentionSums, attention.SumsBytes()}}});
   return group;
 }
 
@@ -97,8 +110,9 @@ absl::StatusOr<CudnnAttentionLibrary::Planned> CudnnAttentionLibrary::Plan(
 
 absl::StatusOr<CudnnEngine> CudnnAttentionLibrary::EngineOf(const CudnnAttention& attention,
                                                             bool offer) const {
-  const CudnnLimits limits = {
-      .engines = 1, .workspace_bytes = workspace_bytes_, .may_compile = true};
+  const CudnnLimits limits = {.engines = 1,
+                              .workspace_bytes = workspace_bytes_ - attention.SumsBytes(),
+                              .may_compile = true};
   const CompiledEngines::Source source = {Cat(KeyOf(attention), " ", workspace_bytes_),
                                           RulesOf(attention, true), device_json_,
                                           Cat("cuDNN ", cudnn_.VersionText())};

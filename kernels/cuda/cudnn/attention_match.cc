@@ -39,7 +39,13 @@ class AttentionMatcher {
     match_.attention.dtype = rounded_.value_or(dtype);
     match_.group.nodes = {node_};
     int32_t next = scope_.OnlyUser(node_);
-    if (next >= 0 && TakeScale(next)) next = scope_.OnlyUser(next);
+    int32_t scores_end = node_;
+    if (next >= 0 && TakeScale(next)) next = scope_.OnlyUser(scores_end = next);
+    std::optional<ValueId> mask;
+    if (next >= 0 && (mask = MaskOf(next, scores_end)).has_value()) {
+      match_.group.nodes.insert(next);
+      next = scope_.OnlyUser(next);
+    }
     if (next < 0 || !TakeSoftmax(next)) return false;
     const int32_t softmax = next;
     next = scope_.OnlyUser(softmax);
@@ -55,12 +61,14 @@ class AttentionMatcher {
     if (!Read(q, q_reader, false, attention.q) || !Read(k, k_reader, true, attention.k) ||
         !Read(product.inputs[1], next, false, attention.v))
       return false;
+    if (mask.has_value()) AddMask(*mask);
     // The largest score of a row is that of the largest product, as online softmax takes it.
     if (!(attention.scale > 0) || std::isinf(attention.scale)) return false;
     const Shape& y = product.outputs[0].shape;
     attention.y = Heads(y, RowMajorStrides(y));
     if (rounded_.has_value()) {
       match_.group.forms.assign(3, {.rounded = rounded_});
+      if (mask.has_value()) match_.group.forms.emplace_back();
       match_.group.result_form = {.rounded = rounded_};
     }
     const Shape& batch = attention.q.shape;
@@ -121,6 +129,25 @@ class AttentionMatcher {
       value = inputs[StoredNumber(graph_, inputs[1]).has_value() ? 0 : 1];
     }
     return value;
+  }
+
+  /// The value that the node adds to the scores; nullopt where it is no such node.
+  std::optional<ValueId> MaskOf(int32_t id, int32_t scores) const {
+    const Node& node = graph_.node(id);
+    if (node.op->name != "Add" || !scope_.IsFree(id)) return std::nullopt;
+    const ValueId mask = node.inputs[node.inputs[0].node == scores ? 1 : 0];
+    const Shape &shape = graph_.type(mask).shape, &whole = graph_.type({scores, 0}).shape;
+    const bool fits =
+        node.outputs[0].shape == whole && !shape.empty() && shape.back() == whole.back();
+    return fits ? std::optional(mask) : std::nullopt;
+  }
+
+  /// In its own dtype, row by row.
+  void AddMask(ValueId mask) {
+    const TensorType& type = graph_.type(mask);
+    match_.attention.mask = Heads(type.shape, RowMajorStrides(type.shape));
+    match_.attention.mask_dtype = type.dtype;
+    match_.group.operands.push_back({mask, {}, type.dtype});
   }
 
   bool TakeSoftmax(int32_t id) {

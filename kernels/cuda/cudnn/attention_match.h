@@ -13,20 +13,20 @@ namespace mendel::cuda {
 
 struct AttentionMatch {
   CudnnAttention attention;
-  LibraryGroup group;  ///< without its call; operands: q, k, v
+  LibraryGroup group;  ///< without its call; operands: q, k, v, then the mask
 };
 
 /// The matches of the MatMul `node` that multiplies queries and keys, first with a Transpose of the
 /// result, then without. Between the products stand at most one product or quotient with a stored
-/// number, and Softmax over the keys. Queries and keys may be scaled so, too, by 1/16 to
-/// 16 if they are rounded to f16. The scale
-/// is positive. Operands of 2 to 4 dimensions are read through Transpose,
-/// Reshape and Expand as far as strides express it (strided_value.h). Their batches are equal, and
-/// what is multiplied lies side by side; cuDNN repeats no elements. Empty otherwise: a mask is an
-/// addition, which cuDNN's attention lacks.
+/// number, at most one addition of a mask, and Softmax over the keys. Queries and keys may be
+/// scaled so, too, by 1/16 to 16 if they are rounded to f16. The scale is positive. Operands of 2
+/// to 4 dimensions are read through Transpose, Reshape and Expand as far as strides express it
+/// (strided_value.h); a mask, which may be broadcast over all but the keys, is read as it is.
+/// Batches are equal, and what is multiplied lies side by side; cuDNN repeats no elements. Empty
+/// otherwise.
 ///
 /// `rounded`: values are f32 and rounded to this format, result included; they are then read
-/// through views of the match's own. Without it, values are f16 or bf16.
+/// through views of the match's own. A mask stays f32. Without it, values are f16 or bf16.
 std::vector<AttentionMatch> MatchAttention(const GroupingScope& scope, int32_t node,
                                            std::optional<DType> rounded);
 

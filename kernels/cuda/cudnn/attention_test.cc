@@ -101,13 +101,13 @@ TEST(CudnnAttention, OtherGraphsHaveNone) {
       return "y" = %13, "z" = %12)"),
               IsEmpty())
       << "others read the weights";
-  EXPECT_THAT(names(R"(%12 = Constant() {symbol = "m", value = f32[6]{0, 0, 0, 0, -1, -1}}
+  EXPECT_THAT(names(R"(%12 = Constant() {symbol = "m", value = f32[6, 1]{0, 0, 0, 0, -1, -1}}
       %13 = Add(%11, %12)
       %14 = Softmax(%13) {axis = 3}
       %15 = MatMul(%14, %8)
       return "y" = %15)"),
               IsEmpty())
-      << "a mask";
+      << "one number for all keys of a query";
   EXPECT_THAT(names(R"(%12 = Softmax(%11) {axis = 3}
       %13 = MatMul(%7, %12)
       return "y" = %13)"),
@@ -139,6 +139,33 @@ TEST(CudnnAttention, ScalesAreMultipliedAndPositive) {
   EXPECT_EQ(scale("4"), 0.0625F);
   EXPECT_EQ(scale("-4"), 0.0F);
   EXPECT_EQ(scale("0"), 0.0F);
+}
+
+/// A mask is added in its own dtype, so that its largest numbers stay finite.
+TEST(CudnnAttention, MasksArePartOfTheCall) {
+  AttentionRig rig;
+  const Graph graph = Parsed(std::string(kHeads) + R"(
+      %12 = Constant() {symbol = "m", value = f32[1, 1, 1, 6]{0, 0, -3.4028235e38, 0, -3.4028235e38, 0}}
+      %13 = Add(%12, %11)
+      %14 = Softmax(%13) {axis = 3}
+      %15 = MatMul(%14, %8)
+      %16 = Transpose(%15) {perm = [0, 2, 1, 3]}
+      return "y" = %16)");
+  EXPECT_THAT(LibraryAlgorithms(graph, 9, Numerics::kF16, rig.libraries),
+              ElementsAre("attention-f16"));
+  auto program = LowerToDevice(graph, {.numerics = Numerics::kF16,
+                                       .algorithms = {{9, "attention-f16"}},
+                                       .libraries = rig.libraries});
+  ASSERT_TRUE(program.ok()) << program.status();
+  DeviceCase one{"masked", graph, {}, *std::move(program), Numerics::kF16};
+  for (int input = 0; input < 3; ++input) {
+    std::vector<double> values;
+    for (int k = 0; k < 192; ++k) values.push_back((k * (2 * input + 3) % 11 - 5) / 8.0);
+    one.inputs.push_back(
+        HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {2, 6, 16}}, values)));
+  }
+  ASSERT_TRUE(rig.driver.Prepare(one.program.ModuleText()).ok());
+  EXPECT_EQ(FailureOn(rig.driver.table(), &TextImage, one), "");
 }
 
 /// Keys and values that heads share are read as Expand has written them.

@@ -121,12 +121,23 @@ CudnnAttention AttentionOf(DType dtype, int64_t rows, int64_t keys, int64_t colu
   return {dtype, q, k, k, q, 0.125F};
 }
 
+CudnnAttention Masked(CudnnAttention attention, DType dtype, const Shape& shape) {
+  attention.mask = HeadMatrices{shape, RowMajorStrides(shape)};
+  attention.mask_dtype = dtype;
+  return attention;
+}
+
 TEST(CudnnCompiled, AttentionHasEnginesWithoutADevice) {
   const Cudnn* const cudnn = CudnnWithStub();
   if (cudnn == nullptr) GTEST_SKIP() << "cuDNN is not installed";
   const CudnnAttention cases[] = {
-      AttentionOf(DType::kF16, 128, 128, 64), AttentionOf(DType::kBF16, 197, 197, 64),
-      AttentionOf(DType::kF16, 50, 77, 80), AttentionOf(DType::kBF16, 1, 100, 32)};
+      AttentionOf(DType::kF16, 128, 128, 64),
+      AttentionOf(DType::kBF16, 197, 197, 64),
+      AttentionOf(DType::kF16, 50, 77, 80),
+      AttentionOf(DType::kBF16, 1, 100, 32),
+      Masked(AttentionOf(DType::kF16, 128, 128, 64), DType::kF32, {2, 1, 1, 128}),
+      Masked(AttentionOf(DType::kBF16, 49, 49, 32), DType::kBF16, {1, 12, 49, 49}),
+      Masked(AttentionOf(DType::kF16, 50, 77, 64), DType::kF32, {1, 1, 50, 77})};
   for (const GpuModel& gpu : AllGpus()) {
     for (const CudnnAttention& attention : cases) {
       const auto engines = PlanAttention(*cudnn, attention, DevicePropertiesJson(gpu),

@@ -9,9 +9,17 @@
 #include <vector>
 
 #include "base/status.h"
+#include "graph/types.h"
 #include "kernels/cuda/cudnn/table.h"
 
 namespace mendel::cuda {
+
+namespace cudnn {
+/// cuDNN's number of f32, f16 or bf16.
+inline int DataType(DType dtype) {
+  return dtype == DType::kF16 ? kFloat16 : (dtype == DType::kBF16 ? kBFloat16 : kFloat32);
+}
+}  // namespace cudnn
 
 /// Owns its descriptor and those that it refers to. The first error sticks: later calls do nothing,
 /// and status() reports it.

@@ -11,11 +11,6 @@ using Shared = std::shared_ptr<Descriptor>;
 constexpr int64_t kAlignment = 16;
 constexpr int64_t kFirstVirtual = 100;  // ids of what is never stored
 
-int DataType(DType dtype) {
-  return dtype == DType::kF16 ? cudnn::kFloat16
-                              : (dtype == DType::kBF16 ? cudnn::kBFloat16 : cudnn::kFloat32);
-}
-
 int ModeOf(CudnnActivation activation) {
   switch (activation) {
     case CudnnActivation::kSigmoid:
@@ -72,7 +67,7 @@ class GraphMaker {
     tensor->Int(cudnn::kTensorId, id);
     // Tensors that are never stored keep the precision of the sums.
     tensor->Enum(cudnn::kTensorDataType, cudnn::kDataType,
-                 is_virtual ? cudnn::kFloat32 : DataType(conv_.dtype));
+                 is_virtual ? cudnn::kFloat32 : cudnn::DataType(conv_.dtype));
     tensor->Ints(cudnn::kTensorDimensions, shape);
     tensor->Ints(cudnn::kTensorStrides, StridesOf(shape));
     tensor->Int(cudnn::kTensorAlignment, kAlignment);

@@ -12,6 +12,12 @@ constexpr char kHandle[] = "cudnn";
 
 void* Pointer(uint64_t address) { return reinterpret_cast<void*>(static_cast<uintptr_t>(address)); }
 
+/// Bytes up to the next place for a tensor.
+int64_t Aligned(int64_t bytes) {
+  constexpr int64_t kPlaces = 256;
+  return (bytes + kPlaces - 1) / kPlaces * kPlaces;
+}
+
 /// cuDNN's handle, bound to the stream of one executable.
 class CudnnHandle final : public LibraryHandle {
  public:
@@ -40,8 +46,8 @@ class LoadedPlan final : public LoadedCall {
         pack_(cudnn, cudnn::kVariantPack, "the variant pack") {}
 
   absl::Status Prepare(const CudnnEngine& engine, const std::string& device_json,
-                       const std::vector<int64_t>& tensors, const std::map<int64_t, float>& numbers,
-                       const CallSite& site) {
+                       const std::vector<int64_t>& tensors, const InnerTensors& inner,
+                       int64_t first_inner, const CallSite& site) {
     const auto device =
         std::make_shared<Descriptor>(cudnn_, cudnn::kDevice, "the device's properties");
     device->Text(cudnn::kDeviceJson, device_json);
@@ -57,7 +63,13 @@ class LoadedPlan final : public LoadedCall {
     std::vector<void*> pointers;
     for (const uint64_t address : site.pointers) pointers.push_back(Pointer(address));
     std::vector<int64_t> ids = tensors;
-    numbers_ = numbers;
+    numbers_ = inner.numbers;
+    int64_t place = first_inner;
+    for (const auto& [id, bytes] : inner.written) {
+      ids.push_back(id);
+      pointers.push_back(Pointer(site.workspace + static_cast<uint64_t>(place)));
+      place += Aligned(bytes);
+    }
     for (auto& [id, number] : numbers_) {
       ids.push_back(id);
       pointers.push_back(&number);
@@ -83,17 +95,20 @@ class LoadedPlan final : public LoadedCall {
 class PlannedCall final : public LibraryCall {
  public:
   PlannedCall(const Cudnn& cudnn, std::string_view kind, CudnnEngine engine,
-              std::vector<int64_t> tensors, std::string device_json,
-              std::map<int64_t, float> numbers)
+              std::vector<int64_t> tensors, std::string device_json, InnerTensors inner)
       : cudnn_(cudnn),
         name_(Cat(kind, " engine ", engine.index)),
         engine_(std::move(engine)),
         tensors_(std::move(tensors)),
         device_json_(std::move(device_json)),
-        numbers_(std::move(numbers)) {}
+        inner_(std::move(inner)) {}
 
   std::string name() const override { return name_; }
-  int64_t workspace_bytes() const override { return engine_.workspace_bytes; }
+  int64_t workspace_bytes() const override {
+    int64_t bytes = engine_.workspace_bytes;
+    for (const auto& [id, written] : inner_.written) bytes = Aligned(bytes) + written;
+    return bytes;
+  }
 
   absl::StatusOr<std::unique_ptr<LoadedCall>> Load(const CallSite& site,
                                                    LibraryHandles& handles) const override {
@@ -105,7 +120,8 @@ class PlannedCall final : public LibraryCall {
     }
     auto loaded =
         std::make_unique<LoadedPlan>(cudnn_, static_cast<const CudnnHandle&>(*handle).get());
-    MENDEL_RETURN_IF_ERROR(loaded->Prepare(engine_, device_json_, tensors_, numbers_, site));
+    MENDEL_RETURN_IF_ERROR(loaded->Prepare(engine_, device_json_, tensors_, inner_,
+                                           Aligned(engine_.workspace_bytes), site));
     return std::unique_ptr<LoadedCall>(std::move(loaded));
   }
 
@@ -115,17 +131,16 @@ class PlannedCall final : public LibraryCall {
   const CudnnEngine engine_;
   const std::vector<int64_t> tensors_;
   const std::string device_json_;
-  const std::map<int64_t, float> numbers_;
+  const InnerTensors inner_;
 };
 
 }  // namespace
 
 std::shared_ptr<const LibraryCall> MakePlannedCall(const Cudnn& cudnn, std::string_view kind,
                                                    CudnnEngine engine, std::vector<int64_t> tensors,
-                                                   std::string device_json,
-                                                   std::map<int64_t, float> numbers) {
+                                                   std::string device_json, InnerTensors inner) {
   return std::make_shared<PlannedCall>(cudnn, kind, std::move(engine), std::move(tensors),
-                                       std::move(device_json), std::move(numbers));
+                                       std::move(device_json), std::move(inner));
 }
 
 }  // namespace mendel::cuda

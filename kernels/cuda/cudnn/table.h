@@ -59,8 +59,11 @@ enum Type {
   kGraph = 15,
   kVariantPack = 16,
   kTensor = 17,
+  kMatmul = 18,
+  kMatmulOperation = 19,
+  kReduction = 21,
+  kReductionOperation = 22,
   kDevice = 38,
-  kAttention = 41,
 };
 
 enum ValueType {
@@ -74,6 +77,7 @@ enum ValueType {
   kNumericalNote = 11,
   kPointwiseMode = 14,
   kDescriptor = 15,
+  kReductionOperator = 18,
   kBehaviorNote = 19,
   kInt32 = 23,
   kChar = 24,
@@ -131,19 +135,26 @@ enum Attribute {
   kEngineNotes = 1303,
   kEngineBehavior = 1305,
   kEngineDevice = 1307,
+  kMatmulPrecision = 1500,
+  kMatmulA = 1520,
+  kMatmulB = 1521,
+  kMatmulC = 1522,
+  kMatmulOf = 1523,
+  kReductionOperatorOf = 1600,
+  kReductionPrecision = 1601,
+  kReductionX = 1610,
+  kReductionY = 1611,
+  kReductionOf = 1612,
   kDeviceId = 2700,
   kDeviceJson = 2702,
-  kAttentionQueries = 2800,
-  kAttentionKeys = 2801,
-  kAttentionValues = 2802,
-  kAttentionResult = 2803,
-  kAttentionScale = 2805,
 };
 
 inline constexpr int kFloat32 = 0, kFloat16 = 2, kBFloat16 = 9;  // data types
 inline constexpr int kCrossCorrelation = 1;                      // convolution modes
 inline constexpr int kAdd = 0, kRelu = 100, kSigmoid = 102;      // pointwise modes
 inline constexpr int kGelu = 104, kSwish = 106, kGeluTanh = 107;
+inline constexpr int kMultiply = 1, kDivide = 6, kSubtract = 9, kExp = 13, kLog = 15;
+inline constexpr int kSumOver = 0, kMaximumOver = 3;                         // reductions
 inline constexpr int kModeA = 3, kModeFallback = 2;                          // heuristics
 inline constexpr int kTensorCores = 0, kDownConverts = 1, kReducedSums = 2;  // numerical notes
 inline constexpr int kFourier = 3, kVaries = 4, kWinograd = 5, kNoteCount = 10;

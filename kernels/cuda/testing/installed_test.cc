@@ -108,6 +108,21 @@ std::map<int32_t, std::string> Choices(const Graph& graph) {
   return choices;
 }
 
+TEST(Installed, EnginesThatCudnnCompilesAreOffered) {
+  GraphBuilder builder;
+  const TensorType half = {DType::kF16, {6, 8}};
+  const ValueId q = builder.Input("q", half), k = builder.Input("k", half);
+  const ValueId keys = *builder.Add("Transpose", {k}, {{"perm", std::vector<int64_t>{1, 0}}});
+  const ValueId scores = *builder.Add("MatMul", {q, keys});
+  const ValueId weights = *builder.Add("Softmax", {scores}, {{"axis", 1}});
+  builder.Output("y", *builder.Add("MatMul", {weights, k}));
+  const Graph graph = *builder.Build();
+  EXPECT_THAT(Cuda().Algorithms(graph, scores.node, Numerics::kDefault),
+              testing::Contains("attention"));
+  EXPECT_THAT(Cuda().Algorithms(graph, scores.node, Numerics::kStrict),
+              testing::Not(testing::Contains("attention")));
+}
+
 TEST(Installed, LibrariesAreFoundAndOffered) {
   ASSERT_TRUE(Cuda().Probe().ok()) << Cuda().Probe();
   EXPECT_THAT(Cuda().Identity(), testing::AllOf(HasSubstr("emulated device:sm_90"),

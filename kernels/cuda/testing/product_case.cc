@@ -170,7 +170,7 @@ class AttentionMaker {
     const bool both = rng_.Below(3) == 0;
     ValueId scores = e_.MatMul(both ? Scaled(q) : q, both ? Scaled(turned) : turned);
     scores = Scaled(scores);
-    if (rng_.Below(10) == 0) scores = e_.Add(scores, Source({rows, keys}));
+    if (rng_.Below(3) == 0) scores = Masked(scores);
     const ValueId weights =
         e_.Op("Softmax", {scores}, {{"axis", static_cast<int64_t>(batch_.size()) + 1}});
     if (values_last) v = e_.Op("Neg", {Operand(keys, width)});
@@ -232,6 +232,17 @@ class AttentionMaker {
         e_.MatMul(queries, e_.Transpose(keys, Swapped(batch_.size(), batch_.size() + 1)));
     return e_.MatMul(
         e_.Op("Softmax", {scores}, {{"axis", static_cast<int64_t>(batch_.size()) + 1}}), keys);
+  }
+
+  /// With a mask that is broadcast over some dimensions.
+  ValueId Masked(ValueId scores) {
+    Shape shape = e_.shape(scores);
+    for (size_t d = 0; d + 1 < shape.size(); ++d) {
+      if (rng_.Flip()) shape[d] = 1;
+    }
+    while (shape.size() > 1 && shape[0] == 1 && rng_.Flip()) shape.erase(shape.begin());
+    const ValueId mask = Source(shape);
+    return rng_.Flip() ? e_.Add(scores, mask) : e_.Add(mask, scores);
   }
 
   ValueId Scaled(ValueId scores) {

@@ -18,9 +18,9 @@ DeviceCase RandomProduct(uint64_t seed, Numerics numerics);
 
 /// Softmax of a product of queries and keys, times values, of 2 to 4 dimensions in f32, f16 or
 /// bf16: operands that lie as they are read, or behind Transpose and Reshape with heads beside
-/// positions, a stored scale or none, and a Transpose after it or none. Some are the queries of
-/// another one, or an operand of a product. Few have a mask, a second reader of what is between the
-/// products, or rows of another length than cuDNN takes. The program is left empty.
+/// positions, a stored scale or none, a mask or none, and a Transpose after it or none. Some are
+/// the queries of another one, or an operand of a product. Few have a second reader of what is
+/// between the products, or rows of another length than cuDNN takes. The program is left empty.
 DeviceCase RandomAttention(uint64_t seed, Numerics numerics);
 
 }  // namespace mendel::cuda

@@ -57,17 +57,24 @@ std::optional<FakeOperation> PointwiseOf(State& state, const FakeDescriptor& ope
   const auto y = TensorId(state, operation, cudnn::kOperationY, operations);
   if (functions.size() != 1 || !x.has_value() || !y.has_value()) return std::nullopt;
   const auto mode = functions[0]->All<int>(cudnn::kPointwiseModeOf);
-  const std::pair<int, FakeKind> activations[] = {{cudnn::kRelu, FakeKind::kRelu},
-                                                  {cudnn::kSigmoid, FakeKind::kSigmoid},
-                                                  {cudnn::kSwish, FakeKind::kSwish},
-                                                  {cudnn::kGelu, FakeKind::kGelu},
-                                                  {cudnn::kGeluTanh, FakeKind::kGeluTanh}};
+  const std::pair<int, FakeKind> activations[] = {
+      {cudnn::kRelu, FakeKind::kRelu},        {cudnn::kExp, FakeKind::kExp},
+      {cudnn::kLog, FakeKind::kLog},          {cudnn::kSigmoid, FakeKind::kSigmoid},
+      {cudnn::kSwish, FakeKind::kSwish},      {cudnn::kGelu, FakeKind::kGelu},
+      {cudnn::kGeluTanh, FakeKind::kGeluTanh}};
   for (const auto& [number, kind] : activations) {
     if (mode == std::vector<int>{number}) return FakeOperation{kind, *x, 0, *y};
   }
   const auto other = TensorId(state, operation, cudnn::kOperationB, operations);
-  if (mode != std::vector<int>{cudnn::kAdd} || !other.has_value()) return std::nullopt;
-  return FakeOperation{FakeKind::kAdd, *x, *other, *y};
+  if (!other.has_value()) return std::nullopt;
+  const std::pair<int, FakeKind> functions_of_two[] = {{cudnn::kAdd, FakeKind::kAdd},
+                                                       {cudnn::kMultiply, FakeKind::kMul},
+                                                       {cudnn::kDivide, FakeKind::kDiv},
+                                                       {cudnn::kSubtract, FakeKind::kSub}};
+  for (const auto& [number, kind] : functions_of_two) {
+    if (mode == std::vector<int>{number}) return FakeOperation{kind, *x, *other, *y};
+  }
+  return std::nullopt;
 }
 
 std::optional<FakeOperation> ConvolutionOf(State& state, const FakeDescriptor& operation,
@@ -98,25 +105,40 @@ std::optional<FakeOperation> ConvolutionOf(State& state, const FakeDescriptor& o
   return made;
 }
 
-std::optional<FakeOperation> AttentionOf(State& state, const FakeDescriptor& operation,
+std::optional<FakeOperation> ProductOf(State& state, const FakeDescriptor& operation,
+                                       FakeOperations& operations) {
+  const auto a = TensorId(state, operation, cudnn::kMatmulA, operations);
+  const auto b = TensorId(state, operation, cudnn::kMatmulB, operations);
+  const auto c = TensorId(state, operation, cudnn::kMatmulC, operations);
+  const bool whole = state.Referred(operation, cudnn::kMatmulOf).size() == 1 && a.has_value() &&
+                     b.has_value() && c.has_value();
+  return whole ? std::optional(FakeOperation{FakeKind::kMatMul, *a, *b, *c}) : std::nullopt;
+}
+
+std::optional<FakeOperation> ReductionOf(State& state, const FakeDescriptor& operation,
                                          FakeOperations& operations) {
-  const auto queries = TensorId(state, operation, cudnn::kAttentionQueries, operations);
-  const auto keys = TensorId(state, operation, cudnn::kAttentionKeys, operations);
-  const auto values = TensorId(state, operation, cudnn::kAttentionValues, operations);
-  const auto result = TensorId(state, operation, cudnn::kAttentionResult, operations);
-  const auto scale = TensorId(state, operation, cudnn::kAttentionScale, operations);
-  const bool whole =
-      queries.has_value() && keys.has_value() && values.has_value() && result.has_value();
-  if (!whole) return std::nullopt;
-  return FakeOperation{FakeKind::kAttention, *queries, *keys, *result, *values, scale.value_or(0)};
+  const auto functions = state.Referred(operation, cudnn::kReductionOf);
+  const auto x = TensorId(state, operation, cudnn::kReductionX, operations);
+  const auto y = TensorId(state, operation, cudnn::kReductionY, operations);
+  if (functions.size() != 1 || !x.has_value() || !y.has_value()) return std::nullopt;
+  const auto reduction = functions[0]->All<int>(cudnn::kReductionOperatorOf);
+  if (reduction.size() != 1) return std::nullopt;
+  return FakeOperation{
+      reduction[0] == cudnn::kMaximumOver ? FakeKind::kMaxOver : FakeKind::kSumOver, *x, 0, *y};
 }
 
 std::optional<FakeOperation> OperationOf(State& state, const FakeDescriptor& operation,
                                          FakeOperations& operations) {
-  if (operation.type == cudnn::kPointwiseOperation)
-    return PointwiseOf(state, operation, operations);
-  return operation.type == cudnn::kAttention ? AttentionOf(state, operation, operations)
-                                             : ConvolutionOf(state, operation, operations);
+  switch (operation.type) {
+    case cudnn::kPointwiseOperation:
+      return PointwiseOf(state, operation, operations);
+    case cudnn::kMatmulOperation:
+      return ProductOf(state, operation, operations);
+    case cudnn::kReductionOperation:
+      return ReductionOf(state, operation, operations);
+    default:
+      return ConvolutionOf(state, operation, operations);
+  }
 }
 
 int FinalizeGraph(State& state, FakeDescriptor& graph) {
@@ -132,27 +154,39 @@ int FinalizeGraph(State& state, FakeDescriptor& graph) {
   return 0;
 }
 
+/// True if no engine computes the operations, which begin with a product. Like cuDNN's, engines
+/// want two products, sums that are stored, rows of multiples of 8 that lie side by side, and no
+/// element twice.
+bool HasNoAttention(const FakeOperations& operations) {
+  const FakeOperation &first = operations.operations[0], &last = operations.operations.back();
+  const FakeTensor& q = operations.tensors.at(first.x);
+  const bool stores_sums = std::any_of(
+      operations.operations.begin(), operations.operations.end() - 1, [&](const FakeOperation& it) {
+        return it.kind == FakeKind::kAdd && !operations.tensors.at(it.y).is_virtual;
+      });
+  if (last.kind != FakeKind::kMatMul || &first == &last || !stores_sums) return true;
+  const auto is_refused = [&](int64_t id, size_t along) {
+    const FakeTensor& it = operations.tensors.at(id);
+    return it.dtype != q.dtype || it.dimensions.size() != 4 || it.dimensions[along] % 8 != 0 ||
+           it.strides[along] != 1 || it.dimensions[0] != q.dimensions[0] ||
+           it.dimensions[1] != q.dimensions[1] ||
+           std::count(it.strides.begin(), it.strides.end(), 0) > 0;
+  };
+  return q.dtype == DType::kF32 || is_refused(first.x, 3) || is_refused(first.other, 2) ||
+         is_refused(last.other, 3) || is_refused(last.y, 3);
+}
+
 /// True if FakeCudnn's header excludes engines for the operations.
 bool HasNoEngine(const FakeOperations& operations) {
   const FakeOperation& first = operations.operations[0];
   const FakeTensor& x = operations.tensors.at(first.x);
   const FakeTensor& w = operations.tensors.at(first.other);
+  if (first.kind == FakeKind::kMatMul) return HasNoAttention(operations);
   const bool several_dtypes =
       std::any_of(operations.tensors.begin(), operations.tensors.end(), [&](const auto& tensor) {
-        return !tensor.second.is_virtual && !tensor.second.is_by_value &&
-               tensor.second.dtype != x.dtype;
+        return !tensor.second.is_virtual && tensor.second.dtype != x.dtype;
       });
   if (several_dtypes) return true;
-  if (first.kind == FakeKind::kAttention) {
-    const auto is_refused = [&](int64_t id) {
-      const FakeTensor& it = operations.tensors.at(id);
-      return it.dimensions.size() != 4 || it.dimensions[3] % 8 != 0 || it.strides[3] != 1 ||
-             it.dimensions[0] != x.dimensions[0] || it.dimensions[1] != x.dimensions[1] ||
-             std::count(it.strides.begin(), it.strides.end(), 0) > 0;
-    };
-    return x.dtype == DType::kF32 || is_refused(first.x) || is_refused(first.other) ||
-           is_refused(first.values) || is_refused(first.y);
-  }
   if (operations.NeedFusion()) return x.strides[1] != 1 && x.dimensions[1] != 1;
   const bool depthwise = w.dimensions[1] == 1 && x.dimensions[1] > 1;
   return depthwise && std::any_of(operations.operations.begin() + 1, operations.operations.end(),

@@ -71,23 +71,6 @@ Attributes Geometry(const FakeOperation& it, const FakeTensor& x, const FakeTens
   return attrs;
 }
 
-absl::StatusOr<ValueId> Attention(GraphBuilder& builder, std::vector<ValueId> operands) {
-  for (ValueId& operand : operands) {
-    MENDEL_ASSIGN_OR_RETURN(operand, builder.Add("Cast", {operand}, {{"to", "f32"}}));
-  }
-  const ValueId keys = operands[1];
-  Ints perm(builder.type(keys).shape.size());
-  std::iota(perm.begin(), perm.end(), 0);
-  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-  MENDEL_ASSIGN_OR_RETURN(const ValueId turned, builder.Add("Transpose", {keys}, {{"perm", perm}}));
-  MENDEL_ASSIGN_OR_RETURN(ValueId scores, builder.Add("MatMul", {operands[0], turned}));
-  if (operands.size() > 3) {
-    MENDEL_ASSIGN_OR_RETURN(scores, builder.Add("Mul", {scores, operands[3]}));
-  }
-  MENDEL_ASSIGN_OR_RETURN(const ValueId weights, builder.Add("Softmax", {scores}, {{"axis", 3}}));
-  return builder.Add("MatMul", {weights, operands[2]});
-}
-
 /// The values of an operation as Mendel's operators define them.
 absl::StatusOr<ValueId> Meaning(GraphBuilder& builder, FakeKind kind,
                                 const std::vector<ValueId>& operands, const Attributes& attrs) {
@@ -110,10 +93,17 @@ absl::StatusOr<ValueId> Meaning(GraphBuilder& builder, FakeKind kind,
       return builder.Add("Gelu", operands, {{"approximate", "none"}});
     case FakeKind::kGeluTanh:
       return builder.Add("Gelu", operands, {{"approximate", "tanh"}});
-    case FakeKind::kAttention:
-      return Attention(builder, operands);
+    default:
+      break;
   }
-  return InvalidInput("no such operation");
+  if (kind == FakeKind::kMaxOver || kind == FakeKind::kSumOver) {
+    const auto last = static_cast<int64_t>(builder.type(operands[0]).shape.size()) - 1;
+    return builder.Add(kind == FakeKind::kMaxOver ? "ReduceMax" : "ReduceSum", operands,
+                       {{"axes", Ints{last}}, {"keepdims", int64_t{1}}});
+  }
+  const char* names[] = {"MatMul", "Mul", "Div", "Sub", "Exp", "Log"};
+  const int first = static_cast<int>(FakeKind::kMatMul);
+  return builder.Add(names[static_cast<int>(kind) - first], operands);
 }
 
 void Write(std::ostream& out, const Ints& values) {
@@ -161,8 +151,7 @@ std::string FakeOperations::Print() const {
   }
   out << operations.size() << ' ';
   for (const FakeOperation& it : operations) {
-    out << static_cast<int>(it.kind) << ' ' << it.x << ' ' << it.other << ' ' << it.y << ' '
-        << it.values << ' ' << it.scale << ' ';
+    out << static_cast<int>(it.kind) << ' ' << it.x << ' ' << it.other << ' ' << it.y << ' ';
     for (const Ints* values : {&it.strides, &it.dilations, &it.pads_begin, &it.pads_end})
       Write(out, *values);
   }
@@ -187,7 +176,7 @@ absl::StatusOr<FakeOperations> FakeOperations::Parse(const std::string& text) {
   for (; in && count > 0; --count) {
     FakeOperation it;
     int kind = 0;
-    in >> kind >> it.x >> it.other >> it.y >> it.values >> it.scale;
+    in >> kind >> it.x >> it.other >> it.y;
     it.kind = static_cast<FakeKind>(kind);
     for (Ints* values : {&it.strides, &it.dilations, &it.pads_begin, &it.pads_end})
       *values = Read(in);
@@ -207,11 +196,13 @@ absl::Status FakeOperations::Run(const std::function<std::byte*(int64_t id)>& me
     const FakeTensor& tensor = tensors.at(id);
     inputs.push_back(Loaded(tensor, memory(id)));
     if (tf32 && IsMultiplied(id)) RoundToTf32(inputs.back());
+    // The operations of an attention are all in f32.
+    if (operations[0].kind == FakeKind::kMatMul) inputs.back().type.dtype = DType::kF32;
     return values[id] = builder.Input(Cat("t", id), inputs.back().type);
   };
   for (const FakeOperation& it : operations) {
     std::vector<ValueId> read;
-    for (const int64_t id : {it.x, it.other, it.values, it.scale}) {
+    for (const int64_t id : {it.x, it.other}) {
       if (id != 0) read.push_back(value(id));
     }
     const bool convolves = it.kind == FakeKind::kConvolution || it.kind == FakeKind::kBackwardData;
@@ -222,10 +213,16 @@ absl::Status FakeOperations::Run(const std::function<std::byte*(int64_t id)>& me
     if (builder.type(values[it.y]).shape != tensors.at(it.y).dimensions)
       return InvalidInput("the result has another shape");
   }
-  builder.Output("y", values.at(Result()));
+  std::vector<int64_t> stored;
+  for (const FakeOperation& it : operations) {
+    if (tensors.at(it.y).is_virtual) continue;
+    stored.push_back(it.y);
+    builder.Output(Cat("y", it.y), values.at(it.y));
+  }
   MENDEL_ASSIGN_OR_RETURN(const Graph graph, builder.Build());
   MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> results, Evaluate(graph, inputs));
-  Store(tensors.at(Result()), results[0], memory(Result()));
+  for (size_t k = 0; k < stored.size(); ++k)
+    Store(tensors.at(stored[k]), results[k], memory(stored[k]));
   return absl::OkStatus();
 }
 

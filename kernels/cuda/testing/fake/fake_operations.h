@@ -36,13 +36,19 @@ enum class FakeKind {
   kSwish,
   kGelu,
   kGeluTanh,
-  kAttention
+  kMatMul,
+  kMul,
+  kDiv,
+  kSub,
+  kExp,
+  kLog,
+  kMaxOver,
+  kSumOver
 };
 
 struct FakeOperation {
   FakeKind kind = FakeKind::kConvolution;
   int64_t x = 0, other = 0, y = 0;  ///< ids; other: weights, the second summand, or 0
-  int64_t values = 0, scale = 0;    ///< ids of an attention, whose queries and keys are x and other
   Ints strides = {}, dilations = {}, pads_begin = {}, pads_end = {};
 };
 
@@ -60,8 +66,8 @@ struct FakeOperations {
   /// Prints numbers with blanks between them. Parse reads them, InvalidArgument for other text.
   std::string Print() const;
   static absl::StatusOr<FakeOperations> Parse(const std::string& text);
-  /// Computes in double and rounds once; `memory` maps ids to memory. `tf32`: convolutions round
-  /// their operands first. InvalidArgument if shapes do not fit.
+  /// Computes in double and rounds what is stored; `memory` maps ids to memory. `tf32`:
+  /// convolutions round their operands first. InvalidArgument if shapes do not fit.
   absl::Status Run(const std::function<std::byte*(int64_t id)>& memory, bool tf32) const;
 };
 
