@@ -146,7 +146,9 @@ class AttentionGraph {
 }  // namespace
 
 int64_t CudnnAttention::SumsBytes() const {
-  return q.shape[0] * q.shape[1] * q.shape[2] * static_cast<int64_t>(sizeof(float));
+  constexpr int64_t kPlace = 256;
+  const int64_t bytes = q.shape[0] * q.shape[1] * q.shape[2] * static_cast<int64_t>(sizeof(float));
+  return (bytes + kPlace - 1) / kPlace * kPlace;
 }
 
 EngineRules RulesOf(const CudnnAttention& attention, bool may_compile) {

@@ -13,6 +13,7 @@ struct AttentionKind {
   Numerics technique;
   std::optional<DType> rounded = std::nullopt;
 };
+constexpr int64_t kPlace = 256;  // what is written lies at multiples of as many bytes
 constexpr AttentionKind kAttentionKinds[] = {{"attention", Numerics::kDefault},
                                              {"attention-f16", Numerics::kF16, DType::kF16},
                                              {"attention-bf16", Numerics::kBf16, DType::kBF16}};
@@ -84,9 +85,9 @@ absl::StatusOr<LibraryGroup> CudnnAttentionLibrary::Group(const GroupingScope& s
     return Annotate(planned.status(), Cat(description, ", algorithm '", algorithm, "'"));
   LibraryGroup group = std::move(planned->match.group);
   const CudnnAttention& attention = planned->match.attention;
-  std::vector<int64_t> tensors = {kAttentionQ, kAttentionK, kAttentionV};
+  std::vector<int64_t> tensors = {kAttentionQ, kAttentionK};
   if (attention.mask.has_value()) tensors.push_back(kAttentionMask);
-  tensors.push_back(kAttentionY);
+  tensors.insert(tensors.end(), {kAttentionV, kAttentionY});
   group.call = MakePlannedCall(cudnn_, algorithm, std::move(planned->engine), std::move(tensors),
                                device_json_,
                                {.numbers = {{kAttentionScale, attention.scale}},
@@ -110,9 +111,12 @@ absl::StatusOr<CudnnAttentionLibrary::Planned> CudnnAttentionLibrary::Plan(
 
 absl::StatusOr<CudnnEngine> CudnnAttentionLibrary::EngineOf(const CudnnAttention& attention,
                                                             bool offer) const {
-  const CudnnLimits limits = {.engines = 1,
-                              .workspace_bytes = workspace_bytes_ - attention.SumsBytes(),
-                              .may_compile = true};
+  const int64_t room = workspace_bytes_ - attention.SumsBytes();
+  if (room < 0)
+    return Unsupported("the sums of its rows need ", attention.SumsBytes(),
+                       " bytes of workspace, more than the limit of ", workspace_bytes_);
+  const CudnnLimits limits = {
+      .engines = 1, .workspace_bytes = room / kPlace * kPlace, .may_compile = true};
   const CompiledEngines::Source source = {Cat(KeyOf(attention), " ", workspace_bytes_),
                                           RulesOf(attention, true), device_json_,
                                           Cat("cuDNN ", cudnn_.VersionText())};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "graph/evaluate.h"
@@ -58,17 +59,18 @@ class AttentionMatcher {
     int32_t q_reader = node_, k_reader = node_;
     const ValueId q = Unscaled(scores.inputs[0], q_reader),
                   k = Unscaled(scores.inputs[1], k_reader);
-    if (!Read(q, q_reader, false, attention.q) || !Read(k, k_reader, true, attention.k) ||
-        !Read(product.inputs[1], next, false, attention.v))
+    if (!Read(q, q_reader, false, attention.q) || !Read(k, k_reader, true, attention.k))
       return false;
     if (mask.has_value()) AddMask(*mask);
-    // The largest score of a row is that of the largest product, as online softmax takes it.
+    if (!Read(product.inputs[1], next, false, attention.v)) return false;
+    // Engines may take the largest number of a row before they scale it.
     if (!(attention.scale > 0) || std::isinf(attention.scale)) return false;
     const Shape& y = product.outputs[0].shape;
     attention.y = Heads(y, RowMajorStrides(y));
     if (rounded_.has_value()) {
       match_.group.forms.assign(3, {.rounded = rounded_});
-      if (mask.has_value()) match_.group.forms.emplace_back();
+      if (mask.has_value())
+        match_.group.forms.insert(match_.group.forms.begin() + 2, MemoryFormat());
       match_.group.result_form = {.rounded = rounded_};
     }
     const Shape& batch = attention.q.shape;
@@ -120,9 +122,9 @@ class AttentionMatcher {
   /// `value` without the factors of nodes that only `reader` reads, which becomes their first. They
   /// scale the scores.
   ValueId Unscaled(ValueId value, int32_t& reader) {
-    while (scope_.OnlyUser(value.node) == reader) {
+    for (double all = 1; scope_.OnlyUser(value.node) == reader;) {
       const std::optional<double> factor = FactorOf(value.node);
-      if (!factor.has_value() || !KeepsPrecision(*factor)) break;
+      if (!factor.has_value() || !KeepsPrecision(all *= *factor)) break;
       Scale(value.node, *factor);
       reader = value.node;
       const std::vector<ValueId>& inputs = graph_.node(reader).inputs;
@@ -131,7 +133,7 @@ class AttentionMatcher {
     return value;
   }
 
-  /// The value that the node adds to the scores; nullopt where it is no such node.
+  /// The stored value that the node adds to the scores; nullopt where it is no such node.
   std::optional<ValueId> MaskOf(int32_t id, int32_t scores) const {
     const Node& node = graph_.node(id);
     if (node.op->name != "Add" || !scope_.IsFree(id)) return std::nullopt;
@@ -139,7 +141,27 @@ class AttentionMatcher {
     const Shape &shape = graph_.type(mask).shape, &whole = graph_.type({scores, 0}).shape;
     const bool fits =
         node.outputs[0].shape == whole && !shape.empty() && shape.back() == whole.back();
-    return fits ? std::optional(mask) : std::nullopt;
+    return fits && LeavesKeys(mask) ? std::optional(mask) : std::nullopt;
+  }
+
+  /// True for a stored mask that leaves each row at least one key: a row without one has a meaning
+  /// where the mask is finite, and cuDNN may give NaN for it.
+  bool LeavesKeys(ValueId mask) const {
+    const Node& node = graph_.node(mask.node);
+    constexpr int64_t kMost = int64_t{1} << 24;
+    constexpr double kLeft = 1e30;
+    if (!IsConstant(node) || NumElements(node.outputs[0]) > kMost) return false;
+    const std::vector<double> numbers = HostValue::FromTensor(ConstantValue(node)).scalars;
+    const auto row = static_cast<size_t>(node.outputs[0].shape.back());
+    for (size_t begin = 0; begin < numbers.size(); begin += row) {
+      double most = -std::numeric_limits<double>::infinity();
+      for (size_t k = begin; k < begin + row; ++k) {
+        if (std::isnan(numbers[k])) return false;
+        most = std::max(most, numbers[k]);
+      }
+      if (std::abs(most) > kLeft) return false;
+    }
+    return true;
   }
 
   /// In its own dtype, row by row.
@@ -162,7 +184,9 @@ class AttentionMatcher {
   /// Reads an operand in place. `turned`: the matrices of `heads` are its own transposed.
   bool Read(ValueId value, int32_t reader, bool turned, HeadMatrices& heads) {
     for (const StridedValue& way : WaysToRead(scope_, value)) {
-      if (rounded_.has_value() && !AreOnlyFor(scope_, way.through, reader)) continue;
+      // A later call may write the result of a view that others read in place of its operand.
+      const bool is_stored = !rounded_.has_value() && scope_.IsThereBefore(way.source, node_);
+      if (!is_stored && !AreOnlyFor(scope_, way.through, reader)) continue;
       if (way.shape.size() < 2 || way.shape.size() > 4) continue;
       HeadMatrices read = Heads(way.shape, way.strides);
       if (turned) {

@@ -13,12 +13,13 @@ namespace mendel::cuda {
 
 struct AttentionMatch {
   CudnnAttention attention;
-  LibraryGroup group;  ///< without its call; operands: q, k, v, then the mask
+  LibraryGroup group;  ///< without its call; operands: q, k, the mask, v
 };
 
 /// The matches of the MatMul `node` that multiplies queries and keys, first with a Transpose of the
 /// result, then without. Between the products stand at most one product or quotient with a stored
-/// number, at most one addition of a mask, and Softmax over the keys. Queries and keys may be
+/// number, at most one addition of a stored mask that leaves each row a
+/// key, and Softmax over the keys. Queries and keys may be
 /// scaled so, too, by 1/16 to 16 if they are rounded to f16. The scale is positive. Operands of 2
 /// to 4 dimensions are read through Transpose, Reshape and Expand as far as strides express it
 /// (strided_value.h); a mask, which may be broadcast over all but the keys, is read as it is.

@@ -1,8 +1,11 @@
 // Tests of attention by cuDNN's interface, executed by a fake of it, against the graphs' meaning.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
@@ -141,7 +144,6 @@ TEST(CudnnAttention, ScalesAreMultipliedAndPositive) {
   EXPECT_EQ(scale("0"), 0.0F);
 }
 
-/// A mask is added in its own dtype, so that its largest numbers stay finite.
 TEST(CudnnAttention, MasksArePartOfTheCall) {
   AttentionRig rig;
   const Graph graph = Parsed(std::string(kHeads) + R"(
@@ -153,10 +155,20 @@ TEST(CudnnAttention, MasksArePartOfTheCall) {
       return "y" = %16)");
   EXPECT_THAT(LibraryAlgorithms(graph, 9, Numerics::kF16, rig.libraries),
               ElementsAre("attention-f16"));
+  const std::vector<bool> none(graph.nodes().size(), false);
+  const auto matches = MatchAttention({graph, none, none}, 9, DType::kF16);
+  ASSERT_EQ(matches.size(), 2u);
+  EXPECT_EQ(matches[0].attention.mask_dtype, DType::kF32) << "its largest numbers stay finite";
+  EXPECT_EQ(matches[0].group.operands[2].dtype, DType::kF32);
+  EXPECT_TRUE(matches[0].group.forms[2].IsOwn());
   auto program = LowerToDevice(graph, {.numerics = Numerics::kF16,
                                        .algorithms = {{9, "attention-f16"}},
                                        .libraries = rig.libraries});
   ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_TRUE(std::any_of(program->launches.begin(), program->launches.end(),
+                          [](const DeviceLaunch& launch) {
+                            return launch.call != nullptr && launch.info.nodes.size() == 12;
+                          }));
   DeviceCase one{"masked", graph, {}, *std::move(program), Numerics::kF16};
   for (int input = 0; input < 3; ++input) {
     std::vector<double> values;
@@ -166,6 +178,83 @@ TEST(CudnnAttention, MasksArePartOfTheCall) {
   }
   ASSERT_TRUE(rig.driver.Prepare(one.program.ModuleText()).ok());
   EXPECT_EQ(FailureOn(rig.driver.table(), &TextImage, one), "");
+}
+
+/// Masks that are not stored may leave a row no key, as may stored ones.
+TEST(CudnnAttention, MasksLeaveKeys) {
+  AttentionRig rig;
+  const auto names = [&](const std::string& mask) {
+    return LibraryAlgorithms(Parsed(std::string(kHeads) + "%12 = " + mask + R"(
+      %13 = Add(%11, %12)
+      %14 = Softmax(%13) {axis = 3}
+      %15 = MatMul(%14, %8)
+      return "y" = %15)"),
+                             9, Numerics::kF16, rig.libraries);
+  };
+  const std::string stored = "Constant() {symbol = \"m\", value = f32[2, 1, 1, 6]{";
+  EXPECT_THAT(names(stored + "0, 0, 0, 0, 0, 0, -1e9, -1e38, -3e38, -1e38, -1e38, -1e38}}"),
+              ElementsAre("attention-f16"));
+  EXPECT_THAT(names(stored + "0, 0, 0, 0, 0, 0, -1e38, -1e38, -3e38, -1e38, -1e38, -1e38}}"),
+              IsEmpty());
+  EXPECT_THAT(names("Input() {name = \"m\", shape = [2, 1, 1, 6]}"), IsEmpty());
+}
+
+/// The first attention reads its values through a view that the second one writes.
+TEST(CudnnAttention, ValuesAreStored) {
+  AttentionRig rig;
+  const Graph graph = Parsed(R"(%0 = Input() {dtype = "f16", name = "q", shape = [2, 2, 6, 8]}
+    %1 = Input() {dtype = "f16", name = "k", shape = [2, 2, 6, 8]}
+    %2 = Transpose(%1) {perm = [0, 1, 3, 2]}
+    %3 = MatMul(%0, %2)
+    %4 = Softmax(%3) {axis = 3}
+    %5 = Neg(%0)
+    %6 = MatMul(%5, %2)
+    %7 = Softmax(%6) {axis = 3}
+    %8 = Input() {dtype = "f16", name = "b", shape = [2, 2, 6, 8]}
+    %9 = MatMul(%7, %8)
+    %10 = Transpose(%9) {perm = [1, 0, 2, 3]}
+    %11 = MatMul(%4, %10)
+    return "y" = %11, "t" = %10)");
+  auto program = LowerToDevice(
+      graph, {.algorithms = {{3, "attention"}, {6, "attention"}}, .libraries = rig.libraries});
+  ASSERT_TRUE(program.ok()) << program.status();
+  DeviceCase one{"two", graph, {}, *std::move(program)};
+  for (int input = 0; input < 3; ++input) {
+    std::vector<double> values;
+    for (int k = 0; k < 192; ++k) values.push_back((k * (2 * input + 3) % 11 - 5) / 8.0);
+    one.inputs.push_back(
+        HostValue::FromTensor(Tensor::FromDoubles({DType::kF16, {2, 2, 6, 8}}, values)));
+  }
+  ASSERT_TRUE(rig.driver.Prepare(one.program.ModuleText()).ok());
+  EXPECT_EQ(FailureOn(rig.driver.table(), &TextImage, one), "");
+}
+
+/// Another process finds an engine by its mask, too.
+TEST(CudnnAttention, KeptEnginesDifferByTheirMasks) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / Cat("mendel_attention_", ::getpid());
+  std::filesystem::remove_all(folder);
+  FakeDriver driver;
+  FakeCudnn fake;
+  const auto offered = [&](double seconds, const std::string& mask, int64_t workspace) {
+    CompiledEngines compiled(seconds, {.folder = folder.string()});
+    const CudnnAttentionLibrary library(fake.table(), kDevice, workspace, compiled);
+    const CallLibrary* const libraries[] = {&library};
+    const Graph graph = Parsed(std::string(kHeads) + mask + R"(
+      %14 = Softmax(%13) {axis = 3}
+      %15 = MatMul(%14, %8)
+      return "y" = %15)");
+    return LibraryAlgorithms(graph, 9, Numerics::kF16, libraries).size();
+  };
+  const std::string none = "%12 = Constant() {value = f32[]{1}}\n%13 = Mul(%11, %12)";
+  const std::string mask =
+      "%12 = Constant() {symbol = \"m\", value = f32[6]{0, 0, 0, 0, 0, 1}}\n%13 = Add(%11, %12)";
+  EXPECT_EQ(offered(60, mask, kWorkspace), 1u);
+  EXPECT_EQ(offered(0, mask, kWorkspace), 1u);
+  EXPECT_EQ(offered(0, mask, kWorkspace / 2), 0u);
+  EXPECT_EQ(offered(0, none, kWorkspace), 0u);
+  EXPECT_EQ(offered(60, mask, 64), 0u) << "no room for the sums";
+  std::filesystem::remove_all(folder);
 }
 
 /// Keys and values that heads share are read as Expand has written them.

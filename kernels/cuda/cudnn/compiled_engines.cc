@@ -33,15 +33,24 @@ std::optional<CudnnEngine> Read(std::string_view text) {
   return engine;
 }
 
+std::string RulesText(const EngineRules& rules) {
+  std::string text = Cat(DTypeName(rules.dtype), rules.numerics.tf32 ? " tf32" : "",
+                         rules.numerics.winograd ? " winograd" : "", " without");
+  for (const int64_t engine : rules.wrong_engines) text += Cat(" ", engine);
+  return text + "\n";
+}
+
 }  // namespace
 
 absl::StatusOr<CudnnEngine> CompiledEngines::Get(const Source& source, bool offer,
                                                  const Compile& compile) {
-  // Another number means other operation graphs of the same text, or another form of the file.
-  const ModuleSource module = {.text = Cat("cuDNN engine 1\n", source.graph),
-                               .options = source.device_json,
-                               .compiler = source.library,
-                               .architecture = 0};
+  // Another number means other operation graphs of the same text, other rules than EngineRules has,
+  // or another form of the file.
+  const ModuleSource module = {
+      .text = Cat("cuDNN engine 2\n", RulesText(source.rules), source.graph),
+      .options = source.device_json,
+      .compiler = source.library,
+      .architecture = 0};
   const std::string key = module.Key();
   {
     const std::lock_guard lock(mutex_);
@@ -63,9 +72,8 @@ absl::StatusOr<CudnnEngine> CompiledEngines::Kept(const ModuleSource& module,
         return Written(engine);
       }));
   std::optional<CudnnEngine> engine = Read({kept.data(), kept.size()});
-  if (!engine.has_value()) return InternalError("a kept engine of cuDNN's cannot be read");
-  if (rules.Check(*engine).ok()) return *std::move(engine);
-  return Compiled(offer, compile);  // kept by an earlier program, whose rules were others
+  if (engine.has_value() && rules.Check(*engine).ok()) return *std::move(engine);
+  return Compiled(offer, compile);  // another program has written it
 }
 
 absl::StatusOr<CudnnEngine> CompiledEngines::Compiled(bool offer, const Compile& compile) {

@@ -218,7 +218,8 @@ TEST(CudnnFused, KeptEnginesAreHeldToTheRules) {
   EXPECT_EQ(engine(7, rules), 7);
   EXPECT_EQ(engine(8, rules), 7);
   EXPECT_EQ(engine(8, {DType::kF16, {}, true, {7}}), 8) << "a GPU has shown that 7 is wrong";
-  EXPECT_EQ(engine(8, {DType::kF32, {}, true}), 8) << "tensor cores are not allowed";
+  EXPECT_EQ(engine(9, {DType::kF16, {}, true, {7}}), 8) << "it is kept, too";
+  EXPECT_EQ(engine(9, rules), 7);
   std::filesystem::remove_all(folder);
 }
 

@@ -1,5 +1,5 @@
 // cuDNN 9's backend interface behind dlopen: the few entry points and numbers that convolutions
-// need, declared here so that neither its headers nor a toolkit is needed to build.
+// and attention need, declared here so that neither its headers nor a toolkit is needed to build.
 #ifndef MENDEL_KERNELS_CUDA_CUDNN_TABLE_H_
 #define MENDEL_KERNELS_CUDA_CUDNN_TABLE_H_
 

@@ -234,6 +234,20 @@ class AttentionMaker {
         e_.Op("Softmax", {scores}, {{"axis", static_cast<int64_t>(batch_.size()) + 1}}), keys);
   }
 
+  /// Each row has one small number at least; the others may be as large as masks have them.
+  ValueId StoredMask(const Shape& shape) {
+    const int64_t row = shape.back();
+    const double large = dtype_ == DType::kF16 ? -65504 : -3.3895e38;
+    std::vector<double> values;
+    for (int64_t left = NumElements(shape) / row; left > 0; --left) {
+      const int64_t kept = rng_.Between(0, row - 1);
+      for (int64_t k = 0; k < row; ++k)
+        values.push_back(
+            k != kept && rng_.Below(3) == 0 ? large : static_cast<double>(rng_.Between(-4, 4)) / 8);
+    }
+    return e_.Constant(Tensor::FromDoubles({dtype_, shape}, values), Cat("mask", sources_++));
+  }
+
   /// With a mask that is broadcast over some dimensions.
   ValueId Masked(ValueId scores) {
     Shape shape = e_.shape(scores);
@@ -241,7 +255,7 @@ class AttentionMaker {
       if (rng_.Flip()) shape[d] = 1;
     }
     while (shape.size() > 1 && shape[0] == 1 && rng_.Flip()) shape.erase(shape.begin());
-    const ValueId mask = Source(shape);
+    const ValueId mask = rng_.Below(4) == 0 ? Source(shape) : StoredMask(shape);
     return rng_.Flip() ? e_.Add(scores, mask) : e_.Add(mask, scores);
   }
 
