@@ -119,5 +119,26 @@ TEST(Emulator, ParametersAreLegalAndCopiesAreChecked) {
   }
 }
 
+/// A launch whose threads may have more registers than there are is refused, as by a driver.
+TEST(Emulator, RegistersOfALaunchFit) {
+  EmittedKernel bounded = Kernel("bounded", "y[i] = x[i];");
+  const std::string entry = "__global__ void ";
+  bounded.text.insert(bounded.text.find(entry) + entry.size(), "__launch_bounds__(512) ");
+  const std::vector<EmittedKernel> kernels = {Kernel("free", "y[i] = x[i];"), bounded};
+  const auto module = EmulatorDevice().Load(kernels);
+  ASSERT_TRUE(module.ok()) << module.status();
+  std::vector<float> x(1024, 1), y(1024);
+  const auto launched = [&](const std::string& name, unsigned threads) {
+    const std::vector<Argument> arguments = {
+        {.name = "x", .bytes = std::as_writable_bytes(std::span(x))},
+        {.name = "y", .bytes = std::as_writable_bytes(std::span(y)), .writable = true}};
+    return (*module)->Launch(name, {.grid = 1, .block = threads}, arguments).ok();
+  };
+  EXPECT_TRUE(launched("free", 256));
+  EXPECT_FALSE(launched("free", 257));
+  EXPECT_TRUE(launched("bounded", 512));
+  EXPECT_FALSE(launched("bounded", 513));
+}
+
 }  // namespace
 }  // namespace mendel::cuda

@@ -198,9 +198,9 @@ int EmulatedModule::Arity(const std::string& name) const {
 }
 
 int EmulatedModule::MostThreads(const std::string& name) const {
-  constexpr int kMost = 1024;  // of any kernel
+  constexpr int kMost = 1024, kWithoutBounds = 256;
   const auto bound = reinterpret_cast<int (*)()>(Symbol("mendel_bound_" + name));
-  return bound == nullptr ? kMost : std::min(kMost, bound());
+  return bound == nullptr ? kWithoutBounds : std::min(kMost, bound());
 }
 
 absl::Status EmulatedModule::Launch(const std::string& name, const LaunchShape& launch,

@@ -36,7 +36,8 @@ class EmulatedModule : public Module {
                       std::span<const Argument> arguments) override;
   /// Number of the parameters of entry `name`; -1 when there is no such entry.
   int Arity(const std::string& name) const;
-  /// Threads of a block that its launch bounds allow; 1,024 where it has none.
+  /// Threads of a block that its launch bounds allow: a compiler keeps within the registers for as
+  /// many. 256 where it has none, since each thread may then have 255 of a multiprocessor's 65,536.
   int MostThreads(const std::string& name) const;
   /// An object or function with C linkage; null when there is none.
   void* Symbol(const std::string& name) const;
