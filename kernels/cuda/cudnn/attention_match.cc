@@ -148,7 +148,7 @@ class AttentionMatcher {
   /// where the mask is finite, and cuDNN may give NaN for it.
   bool LeavesKeys(ValueId mask) const {
     const Node& node = graph_.node(mask.node);
-    constexpr int64_t kMost = int64_t{1} << 24;
+    constexpr int64_t kMost = int64_t{1} << 22;
     constexpr double kLeft = 1e30;
     if (!IsConstant(node) || NumElements(node.outputs[0]) > kMost) return false;
     const std::vector<double> numbers = HostValue::FromTensor(ConstantValue(node)).scalars;

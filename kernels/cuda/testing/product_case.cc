@@ -12,14 +12,49 @@
 namespace mendel::cuda {
 namespace {
 
-class ProductMaker {
- public:
-  ProductMaker(uint64_t seed, Numerics numerics)
+/// A case of one dtype, with what is given in it.
+class OneDTypeMaker {
+ protected:
+  OneDTypeMaker(uint64_t seed, Numerics numerics)
       : rng_(seed), rounds_(OperandRounding(numerics) > 0) {
     case_.numerics = numerics;
     constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
     dtype_ = kTypes[rng_.Below(3)];
   }
+
+  /// Numbers from -`eighths` / 8 to that, of more bits than a format where f32 is rounded.
+  ValueId Source(const Shape& shape, int64_t eighths, bool stored) {
+    std::vector<double> values;
+    const int64_t steps = rounds_ && dtype_ == DType::kF32 ? int64_t{1} << 20 : 1;
+    for (int64_t left = NumElements(shape); left > 0; --left) {
+      values.push_back(static_cast<double>(rng_.Between(-eighths * steps, eighths * steps)) /
+                       static_cast<double>(8 * steps));
+    }
+    const Tensor tensor = Tensor::FromDoubles({dtype_, shape}, values);
+    const std::string name = Cat("v", sources_++);
+    if (stored) return e_.Constant(tensor, name);
+    case_.inputs.push_back(HostValue::FromTensor(tensor));
+    return e_.Input(name, tensor.type());
+  }
+
+  DeviceCase Finished() {
+    auto graph = e_.Finish();
+    MENDEL_CHECK(graph.ok());
+    case_.graph = *std::move(graph);
+    return std::move(case_);
+  }
+
+  Rng rng_;
+  const bool rounds_;
+  DType dtype_;
+  Emitter e_;
+  DeviceCase case_ = {};
+  int sources_ = 0;
+};
+
+class ProductMaker : OneDTypeMaker {
+ public:
+  ProductMaker(uint64_t seed, Numerics numerics) : OneDTypeMaker(seed, numerics) {}
 
   DeviceCase Make() {
     Shape batch;
@@ -35,10 +70,7 @@ class ProductMaker {
     // A node that an operand is read through may have a second reader.
     if (!seen_.empty() && rng_.Flip())
       e_.Output("z", e_.Op("Sin", {seen_[rng_.Below(seen_.size())]}));
-    auto graph = e_.Finish();
-    MENDEL_CHECK(graph.ok());
-    case_.graph = *std::move(graph);
-    return std::move(case_);
+    return Finished();
   }
 
  private:
@@ -53,17 +85,7 @@ class ProductMaker {
   }
 
   ValueId Source(const Shape& shape, bool stored) {
-    std::vector<double> values;
-    const int64_t steps = rounds_ && dtype_ == DType::kF32 ? int64_t{1} << 20 : 1;
-    for (int64_t left = NumElements(shape); left > 0; --left) {
-      values.push_back(static_cast<double>(rng_.Between(-16 * steps, 16 * steps)) /
-                       static_cast<double>(8 * steps));
-    }
-    const Tensor tensor = Tensor::FromDoubles({dtype_, shape}, values);
-    const std::string name = Cat("v", sources_++);
-    if (stored) return e_.Constant(tensor, name);
-    case_.inputs.push_back(HostValue::FromTensor(tensor));
-    return e_.Input(name, tensor.type());
+    return OneDTypeMaker::Source(shape, 16, stored);
   }
 
   /// A source, a part of one, or two of them side by side: a kernel that reads it can compute it
@@ -139,23 +161,13 @@ class ProductMaker {
     if (activation == 2) result_ = e_.Op("Gelu", {result_}, {{"approximate", std::string("tanh")}});
   }
 
-  Rng rng_;
-  const bool rounds_;
-  DType dtype_;
-  Emitter e_;
-  DeviceCase case_ = {};
   ValueId result_;
   std::vector<ValueId> seen_;  // by Mover
-  int sources_ = 0;
 };
 
-class AttentionMaker {
+class AttentionMaker : OneDTypeMaker {
  public:
-  AttentionMaker(uint64_t seed, Numerics numerics)
-      : rng_(seed), rounds_(OperandRounding(numerics) > 0) {
-    case_.numerics = numerics;
-    constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
-    dtype_ = kTypes[rng_.Below(3)];
+  AttentionMaker(uint64_t seed, Numerics numerics) : OneDTypeMaker(seed, numerics) {
     for (int64_t rank = rng_.Between(0, 2); rank > 0; --rank) batch_.push_back(rng_.Between(1, 3));
     columns_ = rng_.Below(8) == 0 ? 5 : 8 * rng_.Between(1, 3);
   }
@@ -183,10 +195,7 @@ class AttentionMaker {
     if (reader == 2) result = e_.MatMul(result, Source({e_.shape(result).back(), columns_}));
     e_.Output("y", result);
     if (rng_.Below(10) == 0) e_.Output("z", rng_.Flip() ? weights : scores);
-    auto graph = e_.Finish();
-    MENDEL_CHECK(graph.ok());
-    case_.graph = *std::move(graph);
-    return std::move(case_);
+    return Finished();
   }
 
  private:
@@ -198,17 +207,7 @@ class AttentionMaker {
     return perm;
   }
 
-  ValueId Source(const Shape& shape) {
-    std::vector<double> values;
-    const int64_t steps = rounds_ && dtype_ == DType::kF32 ? int64_t{1} << 20 : 1;
-    for (int64_t left = NumElements(shape); left > 0; --left) {
-      values.push_back(static_cast<double>(rng_.Between(-4 * steps, 4 * steps)) /
-                       static_cast<double>(8 * steps));
-    }
-    const Tensor tensor = Tensor::FromDoubles({dtype_, shape}, values);
-    case_.inputs.push_back(HostValue::FromTensor(tensor));
-    return e_.Input(Cat("v", sources_++), tensor.type());
-  }
+  ValueId Source(const Shape& shape) { return OneDTypeMaker::Source(shape, 4, false); }
 
   /// [batch..., rows, columns].
   ValueId Operand(int64_t rows, int64_t columns) {
@@ -268,14 +267,8 @@ class AttentionMaker {
     return kind == 2 ? e_.Op("Mul", {scores, factor}) : e_.Op("Mul", {factor, scores});
   }
 
-  Rng rng_;
-  const bool rounds_;
-  DType dtype_;
   Shape batch_;
   int64_t columns_;
-  Emitter e_;
-  DeviceCase case_ = {};
-  int sources_ = 0;
 };
 
 DeviceCase Described(DeviceCase one, uint64_t seed) {
