@@ -127,15 +127,15 @@ DeviceCase RandomFloatProducts(uint64_t seed, Numerics) {
 
 /// Engines that cuDNN compiles at run time: of attention, and of epilogues of convolutions.
 void RunCompiled(const Backend& backend, GuardedCases& report) {
-  constexpr size_t kPrograms = 25;  // of a kind: each compiles for seconds
+  constexpr size_t kAttentions = 25, kEpilogues = 100;  // a few of these have one
   const absl::Status found = Cudnn::Get().status();
   for (const Numerics numerics : {Numerics::kDefault, Numerics::kF16, Numerics::kBf16}) {
     if (!backend.Supports(numerics).ok()) continue;
     const std::string name(NumericsName(numerics));
     RunLibrary(backend, Cat("attention by cuDNN, ", name), "attention", &RandomAttention, numerics,
-               found, report, kPrograms);
+               found, report, kAttentions);
     RunLibrary(backend, Cat("fused epilogues by cuDNN, ", name), "fused", &RandomConvolutions,
-               numerics, found, report, kPrograms);
+               numerics, found, report, kEpilogues);
   }
 }
 
