@@ -12,10 +12,6 @@
 namespace mendel::cuda {
 namespace {
 
-int64_t Aligned(int64_t bytes) {
-  return (bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
-}
-
 int64_t WorkspaceOf(const LaunchNode& node) {
   return node.launch.call == nullptr ? 0 : node.launch.call->workspace_bytes();
 }
@@ -104,7 +100,8 @@ void BufferAssignment::Life(ValueId value, int step) {
   const ValueId home = launch_graph_.Home(value);
   const int64_t bytes = BytesOf(home);
   if (bytes == 0) return;
-  const auto [life, is_new] = lives_.try_emplace(home, BufferLifetime{Aligned(bytes), step, step});
+  const auto [life, is_new] =
+      lives_.try_emplace(home, BufferLifetime{DeviceAligned(bytes), step, step});
   life->second.last = std::max(life->second.last, step);
 }
 
@@ -130,7 +127,7 @@ MemoryPlan BufferAssignment::PlannedMemory() {
   for (const auto& [value, life] : lives_) lives.push_back(life);
   for (size_t k = 0; k < sequence_.size(); ++k) {
     const int64_t bytes = WorkspaceOf(NodeAt(k));
-    if (bytes > 0) lives.push_back({Aligned(bytes), steps_[k], steps_[k]});
+    if (bytes > 0) lives.push_back({DeviceAligned(bytes), steps_[k], steps_[k]});
   }
   return PlanMemory(lives, kDeviceAlignment);
 }
@@ -172,7 +169,7 @@ DeviceBuffer BufferAssignment::Weights(const Tensor& tensor) {
     constants_.allocations.push_back(count);
     constants_.uploads.push_back({place->second, from});
   }
-  constants_.weights.resize(constants_.weights.size() + static_cast<size_t>(Aligned(count)));
+  constants_.weights.resize(constants_.weights.size() + static_cast<size_t>(DeviceAligned(count)));
   if (!bytes.empty()) std::memcpy(constants_.weights.data() + from, bytes.data(), bytes.size());
   return place->second;
 }
@@ -220,7 +217,7 @@ void BufferAssignment::AddCopies(DeviceProgram& program) {
   const auto copy = [&](ValueId value, std::string name) {
     DeviceCopy result{graph_.type(value), std::move(name), {}, program.staging_bytes};
     if (ByteSize(result.type) > 0) result.buffer = PlaceOf(value);
-    program.staging_bytes += Aligned(ByteSize(result.type));
+    program.staging_bytes += DeviceAligned(ByteSize(result.type));
     return result;
   };
   for (int32_t id : graph_.inputs())

@@ -26,6 +26,10 @@ struct DeviceBuffer {
   int64_t bytes = 0;
 };
 inline constexpr int64_t kDeviceAlignment = 256;
+/// `bytes` up to the next multiple of kDeviceAlignment.
+inline int64_t DeviceAligned(int64_t bytes) {
+  return (bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
+}
 
 /// A launch of a kernel, or of a library's call where `call` is set.
 struct DeviceLaunch {

@@ -146,9 +146,7 @@ class AttentionGraph {
 }  // namespace
 
 int64_t CudnnAttention::SumsBytes() const {
-  constexpr int64_t kPlace = 256;
-  const int64_t bytes = q.shape[0] * q.shape[1] * q.shape[2] * static_cast<int64_t>(sizeof(float));
-  return (bytes + kPlace - 1) / kPlace * kPlace;
+  return q.shape[0] * q.shape[1] * q.shape[2] * static_cast<int64_t>(sizeof(float));
 }
 
 EngineRules RulesOf(const CudnnAttention& attention, bool may_compile) {

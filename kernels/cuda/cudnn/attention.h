@@ -31,8 +31,7 @@ struct CudnnAttention {
   std::optional<HeadMatrices> mask = std::nullopt;
   DType mask_dtype = DType::kF32;  ///< f32, f16 or bf16
 
-  /// Bytes of kAttentionSums, an f32 number per row, which engines write and nobody reads; a
-  /// multiple of 256.
+  /// Bytes of kAttentionSums, an f32 number per row, which engines write and nobody reads.
   int64_t SumsBytes() const;
 };
 
@@ -51,8 +50,8 @@ enum CudnnAttentionId : int64_t {
 EngineRules RulesOf(const CudnnAttention& attention, bool may_compile);
 
 /// Execution plans for the device with these properties, those that cuDNN ranks best first. Errors
-/// as of PlanConvolution. InvalidArgument for shapes that do not fit. The limit of
-/// the workspace does not include SumsBytes(). Thread-safe.
+/// as of PlanConvolution. InvalidArgument for shapes that do not fit. The limit of the workspace
+/// does not include SumsBytes(). Thread-safe.
 absl::StatusOr<std::vector<CudnnEngine>> PlanAttention(const Cudnn& cudnn,
                                                        const CudnnAttention& attention,
                                                        const std::string& device_json,

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/status.h"
+#include "kernels/cuda/backend/program.h"
 #include "kernels/cuda/cudnn/planned_call.h"
 
 namespace mendel::cuda {
@@ -13,7 +14,6 @@ struct AttentionKind {
   Numerics technique;
   std::optional<DType> rounded = std::nullopt;
 };
-constexpr int64_t kPlace = 256;  // what is written lies at multiples of as many bytes
 constexpr AttentionKind kAttentionKinds[] = {{"attention", Numerics::kDefault},
                                              {"attention-f16", Numerics::kF16, DType::kF16},
                                              {"attention-bf16", Numerics::kBf16, DType::kBF16}};
@@ -111,12 +111,13 @@ absl::StatusOr<CudnnAttentionLibrary::Planned> CudnnAttentionLibrary::Plan(
 
 absl::StatusOr<CudnnEngine> CudnnAttentionLibrary::EngineOf(const CudnnAttention& attention,
                                                             bool offer) const {
-  const int64_t room = workspace_bytes_ - attention.SumsBytes();
+  const int64_t room = workspace_bytes_ - DeviceAligned(attention.SumsBytes());
   if (room < 0)
     return Unsupported("the sums of its rows need ", attention.SumsBytes(),
                        " bytes of workspace, more than the limit of ", workspace_bytes_);
-  const CudnnLimits limits = {
-      .engines = 1, .workspace_bytes = room / kPlace * kPlace, .may_compile = true};
+  const CudnnLimits limits = {.engines = 1,
+                              .workspace_bytes = room / kDeviceAlignment * kDeviceAlignment,
+                              .may_compile = true};
   const CompiledEngines::Source source = {Cat(KeyOf(attention), " ", workspace_bytes_),
                                           RulesOf(attention, true), device_json_,
                                           Cat("cuDNN ", cudnn_.VersionText())};

@@ -49,8 +49,8 @@ class CudnnAttentionLibrary final : public CallLibrary {
     AttentionMatch match;
     CudnnEngine engine;
   };
-  /// The longest match that has an engine. Unimplemented where none has. `offer`: within the
-  /// budget.
+  /// The longest match that has an engine. Unimplemented where none has. `offer`:
+  /// Unavailable where its engine is to be compiled and the time is spent.
   absl::StatusOr<Planned> Plan(std::vector<AttentionMatch> matches, bool offer) const;
   absl::StatusOr<CudnnEngine> EngineOf(const CudnnAttention& attention, bool offer) const;
 

@@ -18,13 +18,12 @@ struct AttentionMatch {
 
 /// The matches of the MatMul `node` that multiplies queries and keys, first with a Transpose of the
 /// result, then without. Between the products stand at most one product or quotient with a stored
-/// number, at most one addition of a stored mask that leaves each row a
-/// key, and Softmax over the keys. Queries and keys may be
-/// scaled so, too, by 1/16 to 16 if they are rounded to f16. The scale is positive. Operands of 2
-/// to 4 dimensions are read through Transpose, Reshape and Expand as far as strides express it
-/// (strided_value.h); a mask, which may be broadcast over all but the keys, is read as it is.
-/// Batches are equal, and what is multiplied lies side by side; cuDNN repeats no elements. Empty
-/// otherwise.
+/// number, at most one addition of a stored mask that leaves each row a key, and Softmax over the
+/// keys. Queries and keys may be scaled so, too, by 1/16 to 16 if they are rounded to f16. The
+/// scale is positive. Operands of 2 to 4 dimensions are read through Transpose, Reshape and Expand
+/// as far as strides express it (strided_value.h); a mask, which may be broadcast over all but the
+/// keys, is read as it is. Batches are equal, and what is multiplied lies side by side; cuDNN
+/// repeats no elements. Empty otherwise.
 ///
 /// `rounded`: values are f32 and rounded to this format, result included; they are then read
 /// through views of the match's own. A mask stays f32. Without it, values are f16 or bf16.

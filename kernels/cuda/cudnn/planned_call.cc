@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "kernels/cuda/backend/program.h"
 #include "kernels/cuda/cudnn/descriptor.h"
 
 namespace mendel::cuda {
@@ -11,12 +12,6 @@ namespace {
 constexpr char kHandle[] = "cudnn";
 
 void* Pointer(uint64_t address) { return reinterpret_cast<void*>(static_cast<uintptr_t>(address)); }
-
-/// Bytes up to the next place for a tensor.
-int64_t Aligned(int64_t bytes) {
-  constexpr int64_t kPlaces = 256;
-  return (bytes + kPlaces - 1) / kPlaces * kPlaces;
-}
 
 /// cuDNN's handle, bound to the stream of one executable.
 class CudnnHandle final : public LibraryHandle {
@@ -68,7 +63,7 @@ class LoadedPlan final : public LoadedCall {
     for (const auto& [id, bytes] : inner.written) {
       ids.push_back(id);
       pointers.push_back(Pointer(site.workspace + static_cast<uint64_t>(place)));
-      place += Aligned(bytes);
+      place += DeviceAligned(bytes);
     }
     for (auto& [id, number] : numbers_) {
       ids.push_back(id);
@@ -106,7 +101,7 @@ class PlannedCall final : public LibraryCall {
   std::string name() const override { return name_; }
   int64_t workspace_bytes() const override {
     int64_t bytes = engine_.workspace_bytes;
-    for (const auto& [id, written] : inner_.written) bytes = Aligned(bytes) + written;
+    for (const auto& [id, written] : inner_.written) bytes = DeviceAligned(bytes) + written;
     return bytes;
   }
 
@@ -121,7 +116,7 @@ class PlannedCall final : public LibraryCall {
     auto loaded =
         std::make_unique<LoadedPlan>(cudnn_, static_cast<const CudnnHandle&>(*handle).get());
     MENDEL_RETURN_IF_ERROR(loaded->Prepare(engine_, device_json_, tensors_, inner_,
-                                           Aligned(engine_.workspace_bytes), site));
+                                           DeviceAligned(engine_.workspace_bytes), site));
     return std::unique_ptr<LoadedCall>(std::move(loaded));
   }
 

@@ -23,8 +23,8 @@ struct InnerTensors {
 
 /// The call of `engine`, which was planned for the device with the properties `device_json`.
 /// `kind`: what its name begins with. `tensors`: ids of what the pointers of its site are, the
-/// result last. `inner`: what else it has. Loading fails with
-/// FailedPrecondition where cuDNN does not make the plan again. `cudnn` outlives the result.
+/// result last. `inner`: what else it has. Loading fails with FailedPrecondition where cuDNN does
+/// not make the plan again. `cudnn` outlives the result.
 std::shared_ptr<const LibraryCall> MakePlannedCall(const Cudnn& cudnn, std::string_view kind,
                                                    CudnnEngine engine, std::vector<int64_t> tensors,
                                                    std::string device_json,
